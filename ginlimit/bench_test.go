@@ -1,0 +1,155 @@
+package ginlimit
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// BenchmarkDecision reports what a decision costs on a private Redis and in memory. trips/op are
+// the script calls that the server counted.
+//
+//	go test -run '^$' -bench Decision ./ginlimit
+func BenchmarkDecision(b *testing.B) {
+	for _, store := range []string{"redis", "memory"} {
+		for _, bm := range []struct {
+			name   string
+			limits tiers.Limits
+			atomic bool
+			full   bool // the minute is full before the clock starts
+		}{
+			{name: "two_windows", limits: plenty},
+			{name: "two_windows_atomic", limits: plenty, atomic: true},
+			{name: "rejected", limits: tiers.Limits{PerMinute: 60, PerDay: 5000}, atomic: true, full: true},
+		} {
+			b.Run(store+"/"+bm.name, func(b *testing.B) {
+				l, srv := benchLimiter(b, store)
+				table, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: bm.limits})
+				if err != nil {
+					b.Fatal(err)
+				}
+				p := newPlan(tiers.Free, []layer{{l.names, table}}, bm.atomic)
+				if bm.full {
+					for range bm.limits.PerMinute {
+						benchDecide(b, l, p, "user0")
+					}
+				}
+				measure(b, srv, func(user string) {
+					if bm.full {
+						user = "user0"
+					}
+					if d := benchDecide(b, l, p, user); d.Allowed == bm.full {
+						b.Fatal("wrong decision", d)
+					}
+				})
+			})
+		}
+		b.Run(store+"/one_check", func(b *testing.B) {
+			l, srv := benchLimiter(b, store)
+			measure(b, srv, func(user string) {
+				if d, err := l.Check(context.Background(), user, plenty.PerMinute, minute); err != nil || !d.Allowed {
+					b.Fatal(d, err)
+				}
+			})
+		})
+	}
+}
+
+// plenty is a budget that no benchmark uses up.
+var plenty = tiers.Limits{PerMinute: 1 << 40, PerDay: 1 << 40}
+
+// benchUsers keeps logs as short as they are in service: the calls spread over so many users.
+const benchUsers = 10_000
+
+func benchLimiter(b *testing.B, store string) (*Limiter, *redistest.Server) {
+	b.Helper()
+	if store == "memory" {
+		return NewMemoryLimiter(), nil
+	}
+	srv := redistest.Start(b)
+	return NewLimiter(srv.Client(b)), srv
+}
+
+func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
+	b.Helper()
+	r := request{member: uuid.NewString()}
+	d, err := r.decide(context.Background(), l.store, p, l.names.prefix(user))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d
+}
+
+func measure(b *testing.B, srv *redistest.Server, decide func(user string)) {
+	b.Helper()
+	users := make([]string, benchUsers)
+	for i := range users {
+		users[i] = "user" + strconv.Itoa(i)
+	}
+	decide(users[0]) // loads the script
+	if srv != nil {
+		srv.ResetStats(b)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; b.Loop(); i++ {
+		decide(users[i%benchUsers])
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+	if srv != nil {
+		b.ReportMetric(float64(srv.Calls(b, "evalsha")+srv.Calls(b, "eval"))/float64(b.N), "trips/op")
+	}
+}
+
+// BenchmarkMiddleware reports the Go side alone, headers included: the Scripter is a stub that
+// admits everything at once.
+func BenchmarkMiddleware(b *testing.B) {
+	gin.SetMode(gin.ReleaseMode)
+	handler := New(NewLimiter(admitEverything()), FromContext("user", "tier"), WithAtomicWindows())
+	w := httptest.NewRecorder()
+	c, _ := gin.CreateTestContext(w)
+	c.Request = httptest.NewRequest(http.MethodGet, "/", nil)
+	keys := map[any]any{"user": "user_8421", "tier": tiers.Pro}
+	b.ReportAllocs()
+	for b.Loop() {
+		delete(keys, requestKey{})
+		c.Keys = keys
+		handler(c)
+	}
+	if w.Header().Get(HeaderRemaining) != "59" {
+		b.Fatal("not admitted: ", w.Header())
+	}
+}
+
+type stubScripter struct {
+	redis.Scripter
+	cmd *redis.Cmd
+}
+
+func admitEverything() stubScripter {
+	return stubScripter{cmd: redis.NewCmdResult([]any{int64(1), int64(1), int64(0), int64(1), int64(1), int64(0)}, nil)}
+}
+
+func (s stubScripter) EvalSha(context.Context, string, []string, ...any) *redis.Cmd { return s.cmd }
+
+// BenchmarkKeys reports what the encoding of an id costs.
+func BenchmarkKeys(b *testing.B) {
+	for name, id := range map[string]string{"plain": "user_8421", "encoded": "ip/2001:db8::/64"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = encodePart(id)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package ginlimit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// A router of one's own: authenticate first, then limit the whole API, with a further budget for
+// the images.
+func ExampleNew() {
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer rdb.Close()
+
+	router := gin.New()
+	_ = router.SetTrustedProxies(nil) // or the addresses of your proxies
+	router.Use(authenticate)          // does c.Set("user_id", …) and c.Set("tier", …)
+
+	limiter := ginlimit.NewLimiter(rdb)
+	resolver := ginlimit.FromContext("user_id", "tier")
+	v1 := router.Group("/v1", ginlimit.New(limiter, resolver, ginlimit.WithAtomicWindows()))
+	v1.POST("/chat/completions", chat)
+}
+
+// A request may have to meet several budgets: here the whole API's and the images'. They are
+// decided together, all or none.
+func ExampleWithScope() {
+	imageTiers, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{
+		tiers.Free: {PerMinute: 1, PerDay: 10},
+		tiers.Pro:  {PerMinute: 10, PerDay: 500},
+	})
+	if err != nil {
+		panic(err)
+	}
+	limiter := ginlimit.NewMemoryLimiter()
+	resolver := ginlimit.FromContext("user_id", "tier")
+
+	router := gin.New()
+	router.Use(authenticate)
+	router.POST("/v1/chat/completions", ginlimit.New(limiter, resolver, ginlimit.WithAtomicWindows()), chat)
+	router.POST("/v1/images", ginlimit.New(limiter, resolver, ginlimit.WithScope("images", imageTiers)), chat)
+
+	for range 2 {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/images", nil))
+		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Limit"), w.Header().Get("X-RateLimit-Remaining"), w.Header().Get("X-RateLimit-Window"))
+	}
+	// Output:
+	// 200 1 0 minute
+	// 429 1 0 minute
+}
+
+// The primitive, without Gin: one window of one user.
+func ExampleLimiter_Check() {
+	limiter := ginlimit.NewMemoryLimiter()
+	for range 3 {
+		d, err := limiter.Check(context.Background(), "user_8421", 2, time.Minute)
+		if err != nil {
+			panic(err) // Redis could not decide; a memory limiter always can
+		}
+		fmt.Println(d.Allowed, d.Remaining, d.RetryAfterSeconds())
+	}
+	// Output:
+	// true 1 0
+	// true 0 0
+	// false 0 60
+}
+
+// A clock that a test moves makes it exact and quick.
+func ExampleWithClock() {
+	now := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+	limiter := ginlimit.NewMemoryLimiter(ginlimit.WithClock(func() time.Time { return now }))
+	check := func() {
+		d, _ := limiter.Check(context.Background(), "user_8421", 1, time.Minute)
+		fmt.Println(d.Allowed, d.RetryAfter)
+	}
+	check()
+	now = now.Add(48 * time.Second)
+	check()
+	now = now.Add(12 * time.Second)
+	check()
+	// Output:
+	// true 0s
+	// false 12s
+	// true 0s
+}
+
+// Anonymous callers get a budget by address: one for each IPv4 address or IPv6 /64.
+func ExampleByClientIP() {
+	router := gin.New()
+	_ = router.SetTrustedProxies([]string{"10.0.0.0/8"}) // without it forwarded addresses are not believed
+	limiter := ginlimit.NewMemoryLimiter().Scope("anonymous")
+	router.Use(ginlimit.New(limiter, ginlimit.ByClientIP(tiers.Free)))
+	router.GET("/v1/models", chat)
+
+	r := httptest.NewRequest(http.MethodGet, "/v1/models", nil)
+	r.RemoteAddr = "203.0.113.7:52814"
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Header().Get("X-RateLimit-Remaining"))
+	// Output: 200 4
+}
+
+// A service that knows its callers by their API keys alone keeps the keys out of Redis.
+func ExampleHashedID() {
+	resolver := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
+		key := c.GetHeader("X-Api-Key")
+		if key == "" {
+			return ginlimit.Subject{}, ginlimit.ErrNoSubject // answered with 401
+		}
+		return ginlimit.Subject{UserID: ginlimit.HashedID(key), Tier: tiers.Pro}, nil
+	})
+	_ = ginlimit.New(ginlimit.NewMemoryLimiter(), resolver)
+	fmt.Println(ginlimit.HashedID("sk-secret")[:12])
+	// Output: 746b4ad1ca91
+}
+
+// An Observer counts what happens; its fields make safe metric labels.
+func ExampleWithObserver() {
+	counts := map[string]int{}
+	observer := ginlimit.ObserverFunc(func(_ context.Context, e ginlimit.Event) {
+		counts[fmt.Sprint(e.Tier, " ", e.Outcome)]++ // a real one is safe for concurrent use
+	})
+	router := gin.New()
+	router.Use(authenticate, ginlimit.New(ginlimit.NewMemoryLimiter(), ginlimit.FromContext("user_id", "tier"), ginlimit.WithObserver(observer)))
+	router.GET("/", chat)
+	for range 6 {
+		router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}
+	fmt.Println(counts)
+	// Output: map[free admitted:5 free rejected:1]
+}
+
+func authenticate(c *gin.Context) {
+	c.Set("user_id", "user_8421")
+	c.Set("tier", tiers.Free)
+}
+
+func chat(c *gin.Context) { c.Status(http.StatusOK) }

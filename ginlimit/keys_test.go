@@ -1,0 +1,90 @@
+package ginlimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func sha(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+func TestKeys(t *testing.T) {
+	for _, tt := range []struct {
+		id, scope string
+		hashTags  bool
+		window    time.Duration
+		want      string
+	}{
+		{"user_8421", "", false, time.Minute, "ratelimit:user_8421:60"},
+		{"user_8421", "", false, 24 * time.Hour, "ratelimit:user_8421:86400"},
+		{"user_8421", "images", false, time.Minute, "ratelimit:user_8421:images:60"},
+		{"user_8421", "", true, time.Minute, "ratelimit:{user_8421}:60"},
+		{"user_8421", "images", true, time.Minute, "ratelimit:{user_8421}:images:60"},
+		{"A-z_0.9@b+c=d/e", "", false, time.Second, "ratelimit:A-z_0.9@b+c=d/e:1"},
+		{"a:b", "c:d", false, time.Minute, "ratelimit:a%3Ab:c%3Ad:60"},
+		{"100%", "", false, time.Minute, "ratelimit:100%25:60"},
+		{"{a}", "", true, time.Minute, "ratelimit:{%7Ba%7D}:60"},
+		{"!upstream/openai", "", false, time.Minute, "ratelimit:%21upstream/openai:60"},
+		{"a b\r\n\x00", "", false, time.Minute, "ratelimit:a%20b%0D%0A%00:60"},
+		{"é\xff", "", false, time.Minute, "ratelimit:%C3%A9%FF:60"},
+		{"ip/2001:db8::/64", "", false, time.Minute, "ratelimit:ip/2001%3Adb8%3A%3A/64:60"},
+		{strings.Repeat("a", 128), "", false, time.Minute, "ratelimit:" + strings.Repeat("a", 128) + ":60"},
+		{strings.Repeat("a", 129), "", false, time.Minute, "ratelimit:" + sha(strings.Repeat("a", 129)) + ":60"},
+		{strings.Repeat("a", 125) + ":", "", false, time.Minute, "ratelimit:" + strings.Repeat("a", 125) + "%3A:60"},
+		{strings.Repeat("a", 126) + ":", "", false, time.Minute, "ratelimit:" + sha(strings.Repeat("a", 126)+":") + ":60"},
+		{"sha256-x", "", false, time.Minute, "ratelimit:" + sha("sha256-x") + ":60"},
+		{"SHA256-x", "", false, time.Minute, "ratelimit:SHA256-x:60"},
+	} {
+		names := namespace{hashTags: tt.hashTags}.withScope(tt.scope)
+		require.Equal(t, tt.want, names.prefix(tt.id)+names.suffix(tt.window), "id %q, scope %q", tt.id, tt.scope)
+	}
+}
+
+func TestScopeOfAScopeReplacesIt(t *testing.T) {
+	var names namespace
+	require.Equal(t, names.withScope("b"), names.withScope("a").withScope("b"))
+	require.Equal(t, names, names.withScope("a").withScope(""))
+}
+
+// Different users or scopes have different keys, whatever they are called (I9).
+func FuzzKeys(f *testing.F) {
+	f.Add("alice", "a:b", "alice:a", "b")
+	f.Add("ab", "c", "a", "bc")
+	f.Add("a%3Ab", "", "a:b", "")
+	f.Add("alice", "60", "alice", "")
+	f.Add("sha256-", "", sha("sha256-"), "")
+	f.Add(strings.Repeat("x", 129), "", sha(strings.Repeat("x", 129)), "")
+	f.Add("\xff\x00\r\n", "{", "}", "é")
+	part := regexp.MustCompile(`^[A-Za-z0-9_.@+=/%-]{1,128}$`)
+	f.Fuzz(func(t *testing.T, id1, scope1, id2, scope2 string) {
+		key := func(id, scope string) string {
+			if id == "" {
+				t.Skip("an empty id never reaches a key")
+			}
+			names := namespace{}.withScope(scope)
+			key := names.prefix(id) + names.suffix(time.Minute)
+			parts := strings.Split(key, ":")
+			require.LessOrEqual(t, len(parts), 4)
+			for _, p := range parts {
+				require.Regexp(t, part, p)
+			}
+			tagged := namespace{hashTags: true}.withScope(scope)
+			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.prefix(id)+tagged.suffix(time.Minute), "one hash tag, ours")
+			return key
+		}
+		key1, key2 := key(id1, scope1), key(id2, scope2)
+		if id1 != id2 || scope1 != scope2 {
+			require.NotEqual(t, key1, key2)
+		} else {
+			require.Equal(t, key1, key2)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package ginlimit
+
+import (
+	"log/slog"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// DisabledEnv is the environment variable of the default kill switch. Its value is a boolean as
+// strconv.ParseBool reads it; unset, empty or anything else leaves the limits on.
+const DisabledEnv = "RATE_LIMIT_DISABLED"
+
+// killSwitch lets every call pass while its flag or its runtime setting is on. Whoever forgets it
+// is told once a minute.
+type killSwitch struct {
+	flag   func() bool
+	forced atomic.Bool
+	warn   throttle
+}
+
+func newKillSwitch(flag func() bool, now func() time.Time) *killSwitch {
+	k := &killSwitch{flag: flag, warn: throttle{every: time.Minute, now: now}}
+	if flag == nil {
+		k.flag = disabledByEnv
+		if value := os.Getenv(DisabledEnv); value != "" {
+			if _, err := strconv.ParseBool(value); err != nil {
+				slog.Warn("ginlimit: kill switch is no boolean, so rate limits stay on", "variable", DisabledEnv, "value", value)
+			}
+		}
+	}
+	k.on()
+	return k
+}
+
+func (k *killSwitch) on() bool {
+	if !k.forced.Load() && !k.flag() {
+		return false
+	}
+	if k.warn.allow() {
+		slog.Warn("ginlimit: kill switch is on, nobody is rate limited", "variable", DisabledEnv)
+	}
+	return true
+}
+
+func (k *killSwitch) set(on bool) {
+	k.forced.Store(on)
+	k.on()
+}
+
+func disabledByEnv() bool {
+	on, err := strconv.ParseBool(os.Getenv(DisabledEnv))
+	return err == nil && on
+}
+
+// throttle allows one event in a period, the first at once.
+type throttle struct {
+	every time.Duration
+	now   func() time.Time
+	last  atomic.Int64 // Unix nanoseconds; 0 = never
+}
+
+func (t *throttle) allow() bool {
+	now, last := t.now().UnixNano(), t.last.Load()
+	// A clock that was set back must not silence it for as long as the step.
+	if last != 0 && now >= last && now-last < int64(t.every) {
+		return false
+	}
+	return t.last.CompareAndSwap(last, now)
+}

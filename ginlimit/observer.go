@@ -1,0 +1,41 @@
+package ginlimit
+
+import (
+	"context"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// Outcome is how a request fared at a limiter.
+type Outcome string
+
+// The outcomes that an Observer is told of.
+const (
+	Admitted   Outcome = "admitted"
+	Rejected   Outcome = "rejected"
+	StoreError Outcome = "store_error" // Redis could not decide; one more event tells what the policy did, if it decided
+	Bypassed   Outcome = "bypassed"    // the kill switch was on
+)
+
+// Event is one outcome. It names no user, so that every field is fit for a metric's label except
+// Err, which is fit for a log.
+type Event struct {
+	Outcome  Outcome
+	Route    string     // the route's template, as c.FullPath gives it; "" where no route matched
+	Tier     tiers.Tier // one of the tier table: an unknown tier is told as the fallback
+	Decision Decision   // the window that rejected, or the tightest one; zero on StoreError
+	Local    bool       // decided by the limiter of FailLocal
+	Err      error      // on StoreError
+}
+
+// Observer is told of what the middleware decides. Observe runs on the request's goroutine, by many
+// at once, before the handler: it should return quickly and may call the limiter.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// ObserverFunc is a function that is an Observer.
+type ObserverFunc func(ctx context.Context, e Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }

@@ -1,0 +1,84 @@
+package ginlimit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// plan is all that one tier's requests must meet, worked out at start: the steps in the order in
+// which they are decided, each of them one script call.
+type plan []step
+
+// step is what one call decides, shortest window first.
+type step struct {
+	suffixes []string // of the keys
+	budgets  []luascripts.Budget
+}
+
+// keys returns the step's keys for the user with that key prefix.
+func (s step) keys(prefix string) []string {
+	keys := make([]string, len(s.suffixes))
+	for i, suffix := range s.suffixes {
+		keys[i] = prefix + suffix
+	}
+	return keys
+}
+
+// layer is one budget of the middleware: the limiter's own, or that of a WithScope.
+type layer struct {
+	names namespace
+	tiers *tiers.Store
+}
+
+// newPlan lays the windows of all layers in order, shortest first, outer layer first among equals:
+// in one step if atomic, otherwise each in its own.
+func newPlan(t tiers.Tier, layers []layer, atomic bool) plan {
+	type window struct {
+		suffix string
+		budget luascripts.Budget
+	}
+	var windows []window
+	for _, l := range layers {
+		limits := l.tiers.Lookup(t)
+		windows = append(windows,
+			window{l.names.suffix(minute), luascripts.NewBudget(limits.PerMinute, minute)},
+			window{l.names.suffix(day), luascripts.NewBudget(limits.PerDay, day)})
+	}
+	slices.SortStableFunc(windows, func(a, b window) int { return cmp.Compare(a.budget.Window(), b.budget.Window()) })
+
+	var p plan
+	for i, w := range windows {
+		if i == 0 || !atomic {
+			p = append(p, step{})
+		}
+		last := &p[len(p)-1]
+		last.suffixes = append(last.suffixes, w.suffix)
+		last.budgets = append(last.budgets, w.budget)
+	}
+	return p
+}
+
+// untouched is the tightest window of a plan of which nothing was taken.
+func (p plan) untouched() Decision {
+	var tightest Decision
+	for _, s := range p {
+		for _, b := range s.budgets {
+			if d := passed(b); !tightest.Allowed || tighter(d, tightest) {
+				tightest = d
+			}
+		}
+	}
+	return tightest
+}
+
+// windowName is what the headers and the body call a window.
+func windowName(window time.Duration) string {
+	if window == day {
+		return "day"
+	}
+	return "minute"
+}

@@ -1,0 +1,122 @@
+package ginlimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// ErrNoSubject is what a TierResolver returns, wrapped or not, when nobody is signed in. The
+// middleware answers it with 401.
+var ErrNoSubject = errors.New("ginlimit: nobody is signed in")
+
+// Subject is who makes a request and on which tier. An empty UserID is nobody (401); an empty or
+// unknown Tier gets the fallback tier's limits.
+type Subject struct {
+	UserID string
+	Tier   tiers.Tier
+}
+
+// TierResolver tells who makes a request. It runs once for each request and limiter, on the
+// request's goroutine, so it should not be slow. ErrNoSubject is answered with 401, any other error
+// with 503; its text goes to the log and never to the client.
+//
+// UserID becomes part of a Redis key. Never make it a secret: see HashedID.
+type TierResolver interface {
+	ResolveTier(c *gin.Context) (Subject, error)
+}
+
+// TierResolverFunc is a function that is a TierResolver.
+type TierResolverFunc func(c *gin.Context) (Subject, error)
+
+// ResolveTier calls f.
+func (f TierResolverFunc) ResolveTier(c *gin.Context) (Subject, error) { return f(c) }
+
+// FromContext resolves what an auth middleware stored in Gin's context: c.Set(userKey, id) and
+// c.Set(tierKey, tier). The id is a string, an integer or a fmt.Stringer; missing, nil or empty is
+// ErrNoSubject. The tier is a tiers.Tier or a string; missing or nil is the fallback tier. Any other type
+// is an error.
+//
+// An id that begins with "ip/" is escaped, so that no user meets a caller of ByClientIP.
+func FromContext(userKey, tierKey string) TierResolver {
+	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
+		value, _ := c.Get(userKey)
+		id, err := idText(value)
+		if err != nil {
+			return Subject{}, fmt.Errorf("ginlimit: user id under %q: %w", userKey, err)
+		}
+		if id == "" {
+			return Subject{}, ErrNoSubject
+		}
+		value, _ = c.Get(tierKey)
+		tier, err := tierOf(value)
+		if err != nil {
+			return Subject{}, fmt.Errorf("ginlimit: tier under %q: %w", tierKey, err)
+		}
+		return Subject{UserID: escapeIPPrefix(id), Tier: tier}, nil
+	})
+}
+
+func idText(value any) (string, error) {
+	if isNil(value) {
+		return "", nil
+	}
+	switch id := value.(type) {
+	case string:
+		return id, nil
+	case fmt.Stringer:
+		return id.String(), nil
+	}
+	rv := reflect.ValueOf(value)
+	switch {
+	case rv.Kind() == reflect.String:
+		return rv.String(), nil
+	case rv.CanInt():
+		return strconv.FormatInt(rv.Int(), 10), nil
+	case rv.CanUint():
+		return strconv.FormatUint(rv.Uint(), 10), nil
+	}
+	return "", fmt.Errorf("%T is no string, integer or fmt.Stringer", value)
+}
+
+func tierOf(value any) (tiers.Tier, error) {
+	if isNil(value) {
+		return "", nil
+	}
+	if rv := reflect.ValueOf(value); rv.Kind() == reflect.String {
+		return tiers.Tier(rv.String()), nil
+	}
+	return "", fmt.Errorf("%T is no tiers.Tier or other string", value)
+}
+
+// escapeIPPrefix keeps user ids out of the ids that ByClientIP makes. It also moves ids that look
+// escaped already, so that no two ids become one.
+func escapeIPPrefix(id string) string {
+	if len(id) >= 3 && id[:2] == "ip" {
+		switch id[2] {
+		case '/':
+			return "ip%2F" + id[3:]
+		case '%':
+			return "ip%25" + id[3:]
+		}
+	}
+	return id
+}
+
+// HashedID returns an id for resolvers that only know an API key: the hex SHA-256 of it, which is
+// safe in a Redis key as long as the API key is random. A password or a short number could be
+// guessed from it. HashedID("") is "", so that a caller without a key is nobody.
+func HashedID(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
