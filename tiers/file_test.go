@@ -89,6 +89,7 @@ func TestLoadRefuses(t *testing.T) {
 		"not YAML, first line":     {"a: }", "tiers: line 1: did not find expected node content"},
 		"not YAML, later line":     {free + "  pro: {per_minute: 60\n", "tiers: line 3: did not find expected ',' or '}'"},
 		"not YAML, by the scanner": {free + "  pro: \"\n", "tiers: line 3: found unexpected end of stream"},
+		"crowded brackets":         {free + "  pro: " + strings.Repeat("{", 9), "tiers: line 3: too many brackets"},
 		"indented by a tab":        {"tiers:\n\tfree: {}\n", "tiers: line 2: found character that cannot start any token"},
 
 		// The top level.
@@ -172,6 +173,7 @@ func TestLoadRefuses(t *testing.T) {
 		"anchor on a key":   {"&t tiers: {}", "tiers: line 1: anchor &t is not allowed"},
 		"anchor on the top": {"--- &top\n" + free, "tiers: line 1: anchor &top is not allowed"},
 		"alias":             {"tiers: {&a free: {per_minute: 5, per_day: 100}, pro: *a}", "tiers: line 1: anchor &a is not allowed"},
+		"alias to a key":    {"tiers: {&f free: {per_minute: 5, per_day: 100}}\nfallback: *f", "tiers: line 2: fallback: alias *f is not allowed"},
 		"alias to itself":   {"tiers: &a {free: *a}", "tiers: line 1: tiers: anchor &a is not allowed"},
 		"unknown alias":     {withMinute("*five"), "tiers: unknown anchor 'five' referenced"},
 		"merge key":         {"tiers: {free: {<<: {per_minute: 5}, per_day: 100}}", "tiers: line 1: merge key << is not allowed"},

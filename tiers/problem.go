@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -57,14 +56,10 @@ func showNode(n *yaml.Node) string {
 // quote returns s in Go's quotes, shortened: no control character survives, and an end that is blank can be seen.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
-// clip shortens s to about maxShown bytes, without cutting a character in two.
+// clip shortens s to about maxShown bytes, without half a character at its end.
 func clip(s string) string {
 	if len(s) <= maxShown {
 		return s
 	}
-	end := maxShown
-	for end > maxShown-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return strings.ToValidUTF8(s[:maxShown], "") + "…"
 }
