@@ -37,7 +37,7 @@ func BenchmarkDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p := newPlan(tiers.Free, []layer{{l.names, table}}, bm.atomic)
+				p := newPlan(tiers.Free, l, []layer{{l.names, table}}, bm.atomic)
 				if bm.full {
 					for range bm.limits.PerMinute {
 						benchDecide(b, l, p, "user0")
@@ -82,7 +82,7 @@ func benchLimiter(b *testing.B, store string) (*Limiter, *redistest.Server) {
 func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
 	b.Helper()
 	r := request{member: uuid.NewString()}
-	d, err := r.decide(context.Background(), l.store, p, l.names.prefix(user))
+	d, err := r.decide(context.Background(), l, p, l.names.prefix(user), l.deadline())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,11 +16,12 @@ func FailClosed() FailurePolicy { return FailurePolicy{} }
 func FailOpen() FailurePolicy { return FailurePolicy{open: true} }
 
 // FailLocal lets a memory limiter decide by the same budgets for as long as Redis cannot. Each
-// process counts for itself, from nothing, so a fleet of n may admit n times the limit. It panics
-// unless m was made by NewMemoryLimiter.
+// process counts for itself, from nothing, so a fleet of n may admit n times the limit, unless m was
+// made WithReplicas(n); when Redis is back, it knows nothing of what was admitted meanwhile. m may
+// serve several routes. It panics unless m was made by NewMemoryLimiter.
 func FailLocal(m *Limiter) FailurePolicy {
 	mustNotBeNil("FailLocal: limiter", m)
-	if _, ok := m.store.(*memoryStore); !ok {
+	if !m.local {
 		panic("ginlimit: FailLocal: limiter is not one of NewMemoryLimiter")
 	}
 	return FailurePolicy{local: m}

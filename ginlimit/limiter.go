@@ -1,9 +1,11 @@
 package ginlimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"time"
 
@@ -31,9 +33,16 @@ var (
 //
 // It is safe for concurrent use. Make one for a process with NewLimiter or NewMemoryLimiter.
 type Limiter struct {
-	store store
-	names namespace
-	kill  *killSwitch // shared with all scopes
+	store    store
+	local    bool // the store is this process's memory, which never fails
+	names    namespace
+	replicas int
+
+	timeout        time.Duration
+	heedsDeadlines bool
+
+	kill   *killSwitch // shared with all scopes, as the next is
+	logged *throttle   // of errors
 }
 
 // LimiterOption adjusts a Limiter. The defaults suit almost everybody.
@@ -43,6 +52,8 @@ type limiterConfig struct {
 	clock      func() time.Time
 	killSwitch func() bool
 	hashTags   bool
+	timeout    time.Duration
+	replicas   int
 }
 
 // WithClock makes the limiter take the time, to the millisecond, from now instead of the Redis
@@ -68,6 +79,26 @@ func WithHashTags() LimiterOption {
 	return func(c *limiterConfig) { c.hashTags = true }
 }
 
+// WithTimeout bounds how long a decision waits for Redis, from connecting to giving back. The
+// default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
+// and none for other clients: see ContextTimeoutEnabled of go-redis. It panics unless d is positive.
+func WithTimeout(d time.Duration) LimiterOption {
+	if d <= 0 {
+		panic(fmt.Sprintf("ginlimit: WithTimeout: %v is not positive", d))
+	}
+	return func(c *limiterConfig) { c.timeout = d }
+}
+
+// WithReplicas divides every limit by n, for a memory limiter that is one of n replicas behind a
+// load balancer: together they then admit no more than the limit. It rounds down, but to no less
+// than 1. It panics unless n is positive.
+func WithReplicas(n int) LimiterOption {
+	if n <= 0 {
+		panic(fmt.Sprintf("ginlimit: WithReplicas: %d is not positive", n))
+	}
+	return func(c *limiterConfig) { c.replicas = n }
+}
+
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
 // *redis.Ring or anything else that runs scripts. It sends nothing, so Redis may come up later.
 // It panics on a nil client.
@@ -78,7 +109,12 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	case *redis.ClusterClient, *redis.Ring:
 		c.hashTags = true
 	}
-	return newLimiter(&redisStore{rdb: rdb, clock: c.clock}, c)
+	if c.replicas != 1 {
+		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
+	}
+	l := newLimiter(newGuardedStore(&redisStore{rdb: rdb, clock: c.clock}), c)
+	l.heedsDeadlines = heedsDeadlines(rdb) || c.timeout > 0
+	return l
 }
 
 // NewMemoryLimiter returns a Limiter that counts in this process: the same decisions without
@@ -86,11 +122,13 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 // MemoryEntries for its bounds.
 func NewMemoryLimiter(opts ...LimiterOption) *Limiter {
 	c := newLimiterConfig("NewMemoryLimiter", opts)
-	return newLimiter(newMemoryStore(c.clock), c)
+	l := newLimiter(newMemoryStore(c.clock), c)
+	l.local = true
+	return l
 }
 
 func newLimiterConfig(constructor string, opts []LimiterOption) limiterConfig {
-	var c limiterConfig
+	c := limiterConfig{replicas: 1}
 	for _, opt := range opts {
 		mustNotBeNil(constructor+": option", opt)
 		opt(&c)
@@ -104,9 +142,12 @@ func newLimiter(s store, c limiterConfig) *Limiter {
 		now = time.Now
 	}
 	return &Limiter{
-		store: s,
-		names: namespace{hashTags: c.hashTags},
-		kill:  newKillSwitch(c.killSwitch, now),
+		store:    s,
+		names:    namespace{hashTags: c.hashTags},
+		timeout:  cmp.Or(c.timeout, DefaultTimeout),
+		replicas: c.replicas,
+		kill:     newKillSwitch(c.killSwitch, now),
+		logged:   &throttle{every: time.Second, now: time.Now},
 	}
 }
 
@@ -132,7 +173,7 @@ func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 // One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
 // in the window.
 func (l *Limiter) Check(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide("check", userID, limit, window, func(keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
+	return l.decide(ctx, "check", userID, limit, window, func(ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
 		return l.store.admit(ctx, uuid.NewString(), keys, budgets)
 	})
 }
@@ -140,25 +181,43 @@ func (l *Limiter) Check(ctx context.Context, userID string, limit int, window ti
 // Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
 // is left now, before any call. Errors are those of Check.
 func (l *Limiter) Peek(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide("peek", userID, limit, window, func(keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
-		return l.store.peek(ctx, keys, budgets)
-	})
+	return l.decide(ctx, "peek", userID, limit, window, l.store.peek)
 }
 
-func (l *Limiter) decide(op, userID string, limit int, window time.Duration,
-	ask func([]string, []luascripts.Budget) ([]luascripts.Reply, error)) (Decision, error) {
+func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, window time.Duration,
+	ask func(context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)) (Decision, error) {
 	if err := validate(userID, window); err != nil {
 		return Decision{}, err
 	}
-	budget := luascripts.NewBudget(limit, window)
+	budget := luascripts.NewBudget(l.share(limit), window)
 	if l.kill.on() {
 		return passed(budget), nil
 	}
-	replies, err := ask([]string{l.names.prefix(userID) + l.names.suffix(window)}, []luascripts.Budget{budget})
+	ctx, cancel := l.bounded(ctx, l.deadline())
+	defer cancel()
+	replies, err := ask(ctx, []string{l.names.prefix(userID) + l.names.suffix(window)}, []luascripts.Budget{budget})
 	if err != nil {
 		return Decision{}, fmt.Errorf("ginlimit: %s: %w", op, err)
 	}
 	return decision(budget, replies[0]), nil
+}
+
+// deadline is when a decision that begins now must have ended.
+func (l *Limiter) deadline() time.Time { return time.Now().Add(l.timeout) }
+
+// logError logs an error of the store, at most one a second: an outage meets every request.
+func (l *Limiter) logError(ctx context.Context, message string, err error) {
+	if l.logged.allow() {
+		slog.ErrorContext(ctx, message, "error", err)
+	}
+}
+
+// share is this replica's part of a limit.
+func (l *Limiter) share(limit int) int {
+	if limit <= 0 {
+		return limit
+	}
+	return max(1, limit/l.replicas)
 }
 
 // Reset forgets what a user has taken from these windows of this scope, all in one step; without
@@ -174,6 +233,8 @@ func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Dura
 		}
 		keys[i] = l.names.prefix(userID) + l.names.suffix(window)
 	}
+	ctx, cancel := l.bounded(ctx, l.deadline())
+	defer cancel()
 	if err := l.store.reset(ctx, keys); err != nil {
 		return fmt.Errorf("ginlimit: reset: %w", err)
 	}

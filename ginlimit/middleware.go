@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -33,32 +33,28 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		mustNotBeNil("New: option", opt)
 		opt(&o)
 	}
-	m := &middleware{
-		limiter:  l,
-		resolver: r,
-		failure:  o.failure,
-		observer: o.observer,
-		fallback: o.tiers.Fallback(),
-		plans:    make(map[tiers.Tier]plan),
-		logged:   throttle{every: time.Second, now: time.Now},
-	}
 	layers := []layer{{l.names, o.tiers}}
 	for _, s := range o.scopes {
 		names := l.names.withScope(s.name)
 		for _, other := range append(layers, layer{names: l.names.withScope("")}) {
 			if names == other.names {
-				panic("ginlimit: WithScope: scope " + s.name + " is empty or there already")
+				panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
 			}
 		}
 		layers = append(layers, layer{names, s.tiers})
 	}
 	atomic := o.atomic || len(o.scopes) > 0
-	for _, layer := range layers {
-		for _, t := range layer.tiers.Tiers() {
-			m.plans[t] = newPlan(t, layers, atomic)
-		}
+	m := &middleware{
+		limiter:  l,
+		resolver: r,
+		observer: o.observer,
+		table:    o.tiers,
+		plans:    newPlans(l, layers, atomic),
+		failOpen: o.failure.open,
 	}
-	m.unknown = newPlan("", layers, atomic)
+	if m.local = o.failure.local; m.local != nil {
+		m.localPlans = newPlans(m.local, layers, atomic)
+	}
 	return m.handle
 }
 
@@ -66,12 +62,13 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 type middleware struct {
 	limiter  *Limiter
 	resolver TierResolver
-	failure  FailurePolicy
 	observer Observer
-	fallback tiers.Tier
-	plans    map[tiers.Tier]plan // of every tier that a table names
-	unknown  plan                // of every other tier
-	logged   throttle            // of store errors
+	table    *tiers.Store
+	plans    plans
+
+	failOpen   bool
+	local      *Limiter // of FailLocal, or nil
+	localPlans plans
 }
 
 func (m *middleware) handle(c *gin.Context) {
@@ -85,43 +82,43 @@ func (m *middleware) handle(c *gin.Context) {
 		return
 	case err != nil:
 		slog.ErrorContext(ctx, "ginlimit: tier lookup failed", "error", err)
-		request.giveBackAll(ctx)
+		request.giveBackAll(ctx, m.limiter.deadline())
 		refuse(c, tierLookupFailed)
 		return
 	}
 
-	plan, tier := m.planOf(subject.Tier)
-	event := Event{Route: c.FullPath(), Tier: tier}
+	plan := m.plans.of(subject.Tier)
+	event := Event{Route: c.FullPath(), Tier: m.knownTier(subject.Tier)}
 	if m.limiter.kill.on() {
 		event.Outcome, event.Decision = Bypassed, plan.untouched()
 		m.pass(c, request, event)
 		return
 	}
 
-	prefix := m.limiter.names.prefix(subject.UserID)
-	event.Decision, err = request.decide(ctx, m.limiter.store, plan, prefix)
+	prefix, until := m.limiter.names.prefix(subject.UserID), m.limiter.deadline()
+	event.Decision, err = request.decide(ctx, m.limiter, plan, prefix, until)
 	if err != nil {
 		if ctx.Err() == context.Canceled { // the client left; that is no failure of Redis
-			request.giveBackAll(ctx)
+			request.giveBackAll(ctx, until)
 			c.AbortWithStatus(statusClientClosedRequest)
 			return
 		}
 		m.storeFailed(ctx, event, err)
 		switch {
-		case m.failure.open:
+		case m.failOpen:
 			return
-		case m.failure.local == nil:
-			request.giveBackAll(ctx)
+		case m.local == nil:
+			request.giveBackAll(ctx, until)
 			refuse(c, limiterUnavailable)
 			return
 		}
 		event.Local = true
-		event.Decision, _ = request.decide(ctx, m.failure.local.store, plan, prefix) // memory never fails
+		event.Decision, _ = request.decide(ctx, m.local, m.localPlans.of(subject.Tier), prefix, until) // never fails
 	}
 	if !event.Decision.Allowed {
 		event.Outcome = Rejected
 		m.observe(ctx, event)
-		request.giveBackAll(ctx)
+		request.giveBackAll(ctx, until)
 		reject(c, event.Decision)
 		return
 	}
@@ -129,12 +126,12 @@ func (m *middleware) handle(c *gin.Context) {
 	m.pass(c, request, event)
 }
 
-// planOf returns the plan of a tier, and the tier's name in events: an unknown one is the fallback.
-func (m *middleware) planOf(t tiers.Tier) (plan, tiers.Tier) {
-	if p, ok := m.plans[t]; ok {
-		return p, t
+// knownTier is the tier as events name it: one of the table.
+func (m *middleware) knownTier(t tiers.Tier) tiers.Tier {
+	if _, ok := m.plans.byTier[t]; ok {
+		return t
 	}
-	return m.unknown, m.fallback
+	return m.table.Fallback()
 }
 
 func (m *middleware) pass(c *gin.Context, r *request, e Event) {
@@ -145,9 +142,7 @@ func (m *middleware) pass(c *gin.Context, r *request, e Event) {
 }
 
 func (m *middleware) storeFailed(ctx context.Context, e Event, err error) {
-	if m.logged.allow() {
-		slog.ErrorContext(ctx, "ginlimit: Redis could not decide", "error", err)
-	}
+	m.limiter.logError(ctx, "ginlimit: Redis could not decide", err)
 	e.Outcome, e.Decision, e.Err = StoreError, Decision{}, err
 	m.observe(ctx, e)
 }

@@ -34,19 +34,46 @@ type layer struct {
 	tiers *tiers.Store
 }
 
+// plans are the plans of all tiers.
+type plans struct {
+	byTier  map[tiers.Tier]plan // of every tier that a table names
+	unknown plan                // of every other one
+}
+
+// newPlans works out the plans for a limiter, which may be one of several replicas.
+func newPlans(l *Limiter, layers []layer, atomic bool) plans {
+	p := plans{
+		byTier:  make(map[tiers.Tier]plan),
+		unknown: newPlan("", l, layers, atomic),
+	}
+	for _, layer := range layers {
+		for _, t := range layer.tiers.Tiers() {
+			p.byTier[t] = newPlan(t, l, layers, atomic)
+		}
+	}
+	return p
+}
+
+func (p plans) of(t tiers.Tier) plan {
+	if plan, ok := p.byTier[t]; ok {
+		return plan
+	}
+	return p.unknown
+}
+
 // newPlan lays the windows of all layers in order, shortest first, outer layer first among equals:
 // in one step if atomic, otherwise each in its own.
-func newPlan(t tiers.Tier, layers []layer, atomic bool) plan {
+func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool) plan {
 	type window struct {
 		suffix string
 		budget luascripts.Budget
 	}
 	var windows []window
-	for _, l := range layers {
-		limits := l.tiers.Lookup(t)
+	for _, layer := range layers {
+		limits := layer.tiers.Lookup(t)
 		windows = append(windows,
-			window{l.names.suffix(minute), luascripts.NewBudget(limits.PerMinute, minute)},
-			window{l.names.suffix(day), luascripts.NewBudget(limits.PerDay, day)})
+			window{layer.names.suffix(minute), luascripts.NewBudget(l.share(limits.PerMinute), minute)},
+			window{layer.names.suffix(day), luascripts.NewBudget(l.share(limits.PerDay), day)})
 	}
 	slices.SortStableFunc(windows, func(a, b window) int { return cmp.Compare(a.budget.Window(), b.budget.Window()) })
 

@@ -2,7 +2,6 @@ package ginlimit
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -18,9 +17,9 @@ type request struct {
 	tightest Decision // of all that admitted; zero where none has
 }
 
-// slots are the places that one call took in the windows of a store.
+// slots are the places that one call took in the windows of a limiter.
 type slots struct {
-	store   store
+	limiter *Limiter
 	keys    []string
 	budgets []luascripts.Budget
 }
@@ -56,15 +55,17 @@ func tighter(a, b Decision) bool {
 
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
 // window that rejected, or the tightest of all. What was taken stays with the request, but after an
-// error this store's share of it goes back: another one may decide now.
-func (r *request) decide(ctx context.Context, s store, p plan, prefix string) (Decision, error) {
+// error this limiter's share of it goes back: another one may decide now.
+func (r *request) decide(ctx context.Context, l *Limiter, p plan, prefix string, until time.Time) (Decision, error) {
 	before := len(r.taken)
+	bounded, cancel := l.bounded(ctx, until)
+	defer cancel()
 	var tightest Decision
 	for _, step := range p {
 		keys := step.keys(prefix)
-		replies, err := s.admit(ctx, r.member, keys, step.budgets)
+		replies, err := l.store.admit(bounded, r.member, keys, step.budgets)
 		if err != nil {
-			r.giveBack(ctx, before)
+			r.giveBack(ctx, before, until)
 			return Decision{}, err
 		}
 		for i, reply := range replies {
@@ -76,30 +77,27 @@ func (r *request) decide(ctx context.Context, s store, p plan, prefix string) (D
 				tightest = d
 			}
 		}
-		r.taken = append(r.taken, slots{s, keys, step.budgets})
+		r.taken = append(r.taken, slots{l, keys, step.budgets})
 	}
 	return tightest, nil
 }
 
 // giveBackAll returns all that the request took, in stacked limiters too: a request that is refused
 // has cost nothing.
-func (r *request) giveBackAll(ctx context.Context) { r.giveBack(ctx, 0) }
+func (r *request) giveBackAll(ctx context.Context, until time.Time) { r.giveBack(ctx, 0, until) }
 
-// giveBack returns what the request took from index first on, latest first.
-func (r *request) giveBack(ctx context.Context, first int) {
-	for ; len(r.taken) > first; r.taken = r.taken[:len(r.taken)-1] {
-		r.taken[len(r.taken)-1].giveBack(ctx, r.member)
+// giveBack returns what the request took from index first on, latest first. The client may have
+// left by now; its slots go back all the same.
+func (r *request) giveBack(ctx context.Context, first int, until time.Time) {
+	if len(r.taken) == first {
+		return
 	}
-}
-
-// giveBackTimeout bounds the giving back.
-const giveBackTimeout = time.Second
-
-func (s slots) giveBack(ctx context.Context, member string) {
-	// The client may have left by now; its slots go back all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
-	if err := s.store.giveBack(ctx, member, s.keys, s.budgets); err != nil {
-		slog.ErrorContext(ctx, "ginlimit: the slots of a refused request could not be given back", "error", err)
+	for ; len(r.taken) > first; r.taken = r.taken[:len(r.taken)-1] {
+		last := r.taken[len(r.taken)-1]
+		if err := last.limiter.store.giveBack(ctx, r.member, last.keys, last.budgets); err != nil {
+			last.limiter.logError(ctx, "ginlimit: the slots of a refused request could not be given back", err)
+		}
 	}
 }

@@ -490,6 +490,7 @@ func TestObserver(t *testing.T) {
 func TestAClientThatLeaves(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)
+	l := ginlimit.NewLimiter(rdb)
 	logs := captureLogs(t)
 	var told int
 	observe := ginlimit.ObserverFunc(func(context.Context, ginlimit.Event) { told++ })
@@ -500,7 +501,7 @@ func TestAClientThatLeaves(t *testing.T) {
 		c.Request = c.Request.WithContext(ctx)
 		cancel()
 	})
-	router.Use(ginlimit.New(ginlimit.NewLimiter(rdb), resolver, ginlimit.WithObserver(observe)))
+	router.Use(ginlimit.New(l, resolver, ginlimit.WithObserver(observe)))
 	router.GET("/v1/chat", func(*gin.Context) { t.Error("the handler ran") })
 	api := (&api{t: t}).on(router)
 	api.as("alice")
