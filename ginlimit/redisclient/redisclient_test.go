@@ -1,6 +1,7 @@
 package redisclient
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,13 @@ func TestNewRefuses(t *testing.T) {
 		require.NotContains(t, err.Error(), secret)
 		require.True(t, strings.HasPrefix(err.Error(), "redisclient: "), err)
 	}
+}
+
+func split(t *testing.T, addr string) (host, port string) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	return host, port
 }
 
 func TestNewServes(t *testing.T) {

@@ -1,0 +1,120 @@
+package redisclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gin-tiers/ratelimit/luascripts"
+)
+
+// SelfCheck looks at a server, or at every master of a Cluster, as a limiter would use it, and
+// returns what will go wrong, joined into one error with a line each; nil is a good server. It is
+// for start-up, to be logged; limits work or fail without it.
+//
+//   - the server cannot be reached, is a replica, or is older than Redis 6.2;
+//   - its maxmemory-policy may evict keys of the limiter, which admits users again that had none left;
+//   - this user may not load or run the scripts, or their commands on keys "ratelimit:*".
+//
+// It loads the scripts and writes nothing else. INFO, CONFIG GET and ACL are asked politely: where
+// they are forbidden, as on managed services, what they would tell is left out.
+func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
+	var found []string
+	switch c := c.(type) {
+	case *redis.ClusterClient:
+		var mu sync.Mutex
+		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+			problems := checkServer(ctx, node)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, p := range problems {
+				found = append(found, node.Options().Addr+": "+p)
+			}
+			return nil
+		})
+		if err != nil {
+			found = append(found, fmt.Sprintf("the Cluster cannot be reached: %v", err))
+		}
+	default:
+		found = checkServer(ctx, c)
+	}
+	if len(found) == 0 {
+		found = checkPermissions(ctx, c)
+	}
+	slices.Sort(found)
+	problems := make([]error, len(found))
+	for i, p := range found {
+		problems[i] = errors.New("redisclient: " + p)
+	}
+	return errors.Join(problems...)
+}
+
+func checkServer(ctx context.Context, c redis.UniversalClient) (problems []string) {
+	if err := c.Ping(ctx).Err(); err != nil && !redis.IsPermissionError(err) {
+		return []string{fmt.Sprintf("the server cannot be reached: %v", err)}
+	}
+	if info, err := c.InfoMap(ctx, "server", "replication").Result(); err == nil {
+		if version := info["Server"]["redis_version"]; tooOld(version) {
+			problems = append(problems, fmt.Sprintf("the server is Redis %s; the scripts need 6.2 or newer", version))
+		}
+		if role := info["Replication"]["role"]; role == "slave" {
+			problems = append(problems, "the server is a replica and cannot count; connect to its master")
+		}
+	}
+	if policy := c.ConfigGet(ctx, "maxmemory*").Val(); policy["maxmemory"] != "0" && policy["maxmemory-policy"] != "" && policy["maxmemory-policy"] != "noeviction" {
+		problems = append(problems, fmt.Sprintf("maxmemory-policy is %s, which may evict the counts of users and so admit too much; want noeviction", policy["maxmemory-policy"]))
+	}
+	for _, script := range []*redis.Script{luascripts.SlidingWindow, luascripts.PeekWindow, luascripts.GiveBackSlot, luascripts.ResetKeys} {
+		if err := script.Load(ctx, c).Err(); err != nil {
+			return append(problems, fmt.Sprintf("the scripts cannot be loaded: %v", err))
+		}
+	}
+	return problems
+}
+
+// probeKey is a key that no user has: its window is not one of the middleware's.
+const probeKey = "ratelimit:self-check:1"
+
+// probes are the commands of the scripts that a rejection does not run, on probeKey.
+var probes = [][]any{
+	{"zadd", probeKey, 0, "m"}, {"expire", probeKey, 1}, {"zrem", probeKey, "m"}, {"pttl", probeKey}, {"pexpire", probeKey, 1},
+	{"zcount", probeKey, 0, 1}, {"zrangebyscore", probeKey, 0, 1}, {"unlink", probeKey},
+}
+
+// checkPermissions rejects a request, which runs a script and writes nothing, and asks the ACL for
+// the other commands.
+func checkPermissions(ctx context.Context, c redis.UniversalClient) (problems []string) {
+	nothing := []luascripts.Budget{luascripts.NewBudget(0, time.Second)}
+	if _, err := luascripts.Admit(ctx, c, luascripts.ServerTime, "self-check", []string{probeKey}, nothing); err != nil {
+		return []string{fmt.Sprintf("the scripts cannot be run: %v", err)}
+	}
+	user, err := c.ACLWhoAmI(ctx).Result()
+	if err != nil {
+		return nil
+	}
+	for _, command := range probes {
+		answer, err := c.Do(ctx, append([]any{"acl", "dryrun", user}, command...)...).Text()
+		if err == nil && answer != "OK" {
+			problems = append(problems, "a permission is missing: "+answer)
+		}
+	}
+	return problems
+}
+
+// tooOld tells whether a version, such as "7.0.15", is below 6.2; one that cannot be read is not.
+func tooOld(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (major < 6 || major == 6 && minor < 2)
+}
