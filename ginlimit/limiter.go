@@ -106,7 +106,7 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	mustNotBeNil("NewLimiter: rdb", rdb)
 	c := newLimiterConfig("NewLimiter", opts)
 	switch rdb.(type) {
-	case *redis.ClusterClient, *redis.Ring:
+	case interface{ Options() *redis.ClusterOptions }, interface{ Options() *redis.RingOptions }:
 		c.hashTags = true
 	}
 	if c.replicas != 1 {
