@@ -13,7 +13,7 @@
 local now = ARGV[1]
 if now == '' then
   local time = redis.call('TIME')
-  now = time[1] .. string.sub('00000' .. time[2], -6, -4)
+  now = time[1] .. string.format('%03d', time[2] / 1000)
 end
 
 local reply = {}
