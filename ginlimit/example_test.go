@@ -3,23 +3,25 @@ package ginlimit_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // A router of one's own: authenticate first, then limit the whole API, with a further budget for
 // the images.
 func ExampleNew() {
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	defer rdb.Close()
-
+	rdb, err := redisclient.New("redis://localhost:6379")
+	if err != nil {
+		log.Fatal(err)
+	}
 	router := gin.New()
 	_ = router.SetTrustedProxies(nil) // or the addresses of your proxies
 	router.Use(authenticate)          // does c.Set("user_id", …) and c.Set("tier", …)
