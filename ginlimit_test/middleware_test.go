@@ -18,6 +18,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+	"github.com/gin-tiers/ratelimit/luascripts"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -508,6 +509,50 @@ func TestAClientThatLeaves(t *testing.T) {
 	require.Empty(t, logs.String())
 	require.Zero(t, told)
 	require.Empty(t, rdb.Keys(t.Context(), "*").Val())
+}
+
+// leaveAfter cancels a request once its first script has run.
+type leaveAfter struct {
+	redis.Scripter
+	leave context.CancelFunc
+}
+
+func (s *leaveAfter) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	defer s.leave()
+	return s.Scripter.EvalSha(ctx, sha, keys, args...)
+}
+
+// A client that leaves between two windows has cost nothing: giving back does not depend on it.
+func TestAClientThatLeavesBetweenTwoWindows(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	scripter := &leaveAfter{Scripter: rdb}
+	router := gin.New()
+	router.Use(headerAuth)
+	router.Use(func(c *gin.Context) {
+		ctx, cancel := context.WithCancel(c.Request.Context())
+		c.Request = c.Request.WithContext(ctx)
+		scripter.leave = cancel
+	})
+	router.Use(ginlimit.New(ginlimit.NewLimiter(scripter), resolver))
+	router.GET("/v1/chat", func(*gin.Context) { t.Error("the handler ran") })
+	api := (&api{t: t}).on(router)
+	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
+	api.as("alice")
+	require.Empty(t, rdb.Keys(t.Context(), "*").Val())
+}
+
+// Where two windows have as much left, the shorter one is told.
+func TestATieIsTheShorterWindows(t *testing.T) {
+	for name, opts := range modes {
+		t.Run(name, func(t *testing.T) {
+			api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, append(opts, ginlimit.WithTiers(table(t, 3, 3)))...))
+			require.Equal(t, "3 2 minute", api.as("alice").limits(t))
+		})
+	}
+	l := ginlimit.NewMemoryLimiter()
+	outer := ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 9, 9)))
+	inner := ginlimit.New(l.Scope("images"), resolver, ginlimit.WithTiers(table(t, 9, 9)))
+	require.Equal(t, "9 8 minute", serve(t, outer, inner).as("alice").limits(t))
 }
 
 // Unknown routes below the limiter cost a request too, and make no keys of their own (I10).
