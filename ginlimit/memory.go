@@ -139,6 +139,7 @@ func (s *memoryStore) trimmed(key string, now int64, b luascripts.Budget) *reque
 type requestLog struct {
 	entries []logEntry // oldest first
 	at      map[string]int64
+	room    int // the most entries since the last shrink
 }
 
 type logEntry struct {
@@ -195,6 +196,7 @@ func (l *requestLog) search(at int64) int {
 func (l *requestLog) add(at int64, member string) {
 	l.entries = slices.Insert(l.entries, l.search(at+1), logEntry{at, member})
 	l.at[member] = at
+	l.room = max(l.room, len(l.entries))
 }
 
 func (l *requestLog) remove(member string) {
@@ -216,4 +218,17 @@ func (l *requestLog) trim(n int) {
 	}
 	clear(l.entries[:n])
 	l.entries = l.entries[n:]
+	if l.room > 64 && l.len() < l.room/4 {
+		l.shrink()
+	}
+}
+
+// shrink returns the room of entries that have left: neither a slice nor a map does by itself.
+func (l *requestLog) shrink() {
+	l.entries = slices.Clone(l.entries)
+	l.at = make(map[string]int64, len(l.entries))
+	for _, e := range l.entries {
+		l.at[e.member] = e.at
+	}
+	l.room = len(l.entries)
 }
