@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/gin-gonic/gin"
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
@@ -81,8 +80,7 @@ func benchLimiter(b *testing.B, store string) (*Limiter, *redistest.Server) {
 
 func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
 	b.Helper()
-	r := request{member: uuid.NewString()}
-	d, err := r.decide(context.Background(), l, p, l.names.prefix(user), l.deadline())
+	d, err := newRequest().decide(context.Background(), l, p, encodePart(user), l.deadline())
 	if err != nil {
 		b.Fatal(err)
 	}

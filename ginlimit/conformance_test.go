@@ -148,8 +148,8 @@ func conformTimelines(t *testing.T, l *Limiter, c *clock) {
 
 // twoWindows are the keys and budgets of a user's minute and day.
 func twoWindows(t *testing.T, l *Limiter) (keys []string, budgets func(perMinute, perDay int) []luascripts.Budget) {
-	prefix := l.names.prefix(redistest.ID(t))
-	return []string{prefix + l.names.suffix(minute), prefix + l.names.suffix(day)},
+	id := redistest.ID(t)
+	return []string{l.names.key(id, minute), l.names.key(id, day)},
 		func(perMinute, perDay int) []luascripts.Budget {
 			return []luascripts.Budget{luascripts.NewBudget(perMinute, minute), luascripts.NewBudget(perDay, day)}
 		}

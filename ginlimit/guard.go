@@ -89,18 +89,22 @@ var errImpatient = errors.New("ginlimit: the caller did not wait")
 // nothing of Redis, and nil if Redis has answered, be it with an error: a key of the wrong type is
 // the trouble of one user, and an answer costs no waiting.
 func outage(ctx context.Context, err error) error {
-	var answer redis.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), ctx.Value(impatientKey{}) != nil && isTimeout(err):
 		return errImpatient
-	case !errors.As(err, &answer),
+	case !isAnswer(err),
 		redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsClusterDownError(err),
 		redis.IsMasterDownError(err), redis.IsMaxClientsError(err), redis.IsTryAgainError(err):
 		return err
 	}
 	return nil
+}
+
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
 }
 
 func isTimeout(err error) bool {

@@ -28,18 +28,26 @@ func (n namespace) withScope(name string) namespace {
 	return n
 }
 
-// prefix is what all keys of a user begin with: ratelimit:{user_id}. With hash tags the braces are
-// literal, so that a Cluster keeps the keys of a user in one slot.
-func (n namespace) prefix(userID string) string {
-	if n.hashTags {
-		return "ratelimit:{" + encodePart(userID) + "}"
-	}
-	return "ratelimit:" + encodePart(userID)
+// key is ratelimit:{user_id}:{window_seconds}, with the scope before the window. With hash tags the
+// braces are literal, so that a Cluster keeps the keys of a user in one slot.
+func (n namespace) key(userID string, window time.Duration) string {
+	return n.head() + encodePart(userID) + n.tail(window)
 }
 
-// suffix is what follows the prefix: the scope and the window in seconds.
-func (n namespace) suffix(window time.Duration) string {
-	return n.scope + ":" + strconv.FormatInt(int64(window/time.Second), 10)
+// head and tail are what stands before and after the user; they are known at start.
+func (n namespace) head() string {
+	if n.hashTags {
+		return "ratelimit:{"
+	}
+	return "ratelimit:"
+}
+
+func (n namespace) tail(window time.Duration) string {
+	tail := n.scope + ":" + strconv.FormatInt(int64(window/time.Second), 10)
+	if n.hashTags {
+		return "}" + tail
+	}
+	return tail
 }
 
 // encodePart writes an id or a scope so that no two of them meet and none can set the hash tag or

@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 		{"SHA256-x", "", false, time.Minute, "ratelimit:SHA256-x:60"},
 	} {
 		names := namespace{hashTags: tt.hashTags}.withScope(tt.scope)
-		require.Equal(t, tt.want, names.prefix(tt.id)+names.suffix(tt.window), "id %q, scope %q", tt.id, tt.scope)
+		require.Equal(t, tt.want, names.key(tt.id, tt.window), "id %q, scope %q", tt.id, tt.scope)
 	}
 }
 
@@ -70,14 +70,14 @@ func FuzzKeys(f *testing.F) {
 				t.Skip("an empty id never reaches a key")
 			}
 			names := namespace{}.withScope(scope)
-			key := names.prefix(id) + names.suffix(time.Minute)
+			key := names.key(id, time.Minute)
 			parts := strings.Split(key, ":")
 			require.LessOrEqual(t, len(parts), 4)
 			for _, p := range parts {
 				require.Regexp(t, part, p)
 			}
 			tagged := namespace{hashTags: true}.withScope(scope)
-			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.prefix(id)+tagged.suffix(time.Minute), "one hash tag, ours")
+			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.key(id, time.Minute), "one hash tag, ours")
 			return key
 		}
 		key1, key2 := key(id1, scope1), key(id2, scope2)

@@ -195,7 +195,7 @@ func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, wind
 	}
 	ctx, cancel := l.bounded(ctx, l.deadline())
 	defer cancel()
-	replies, err := ask(ctx, []string{l.names.prefix(userID) + l.names.suffix(window)}, []luascripts.Budget{budget})
+	replies, err := ask(ctx, []string{l.names.key(userID, window)}, []luascripts.Budget{budget})
 	if err != nil {
 		return Decision{}, fmt.Errorf("ginlimit: %s: %w", op, err)
 	}
@@ -231,7 +231,7 @@ func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Dura
 		if err := validate(userID, window); err != nil {
 			return err
 		}
-		keys[i] = l.names.prefix(userID) + l.names.suffix(window)
+		keys[i] = l.names.key(userID, window)
 	}
 	ctx, cancel := l.bounded(ctx, l.deadline())
 	defer cancel()

@@ -95,8 +95,8 @@ func (m *middleware) handle(c *gin.Context) {
 		return
 	}
 
-	prefix, until := m.limiter.names.prefix(subject.UserID), m.limiter.deadline()
-	event.Decision, err = request.decide(ctx, m.limiter, plan, prefix, until)
+	user, until := encodePart(subject.UserID), m.limiter.deadline()
+	event.Decision, err = request.decide(ctx, m.limiter, plan, user, until)
 	if err != nil {
 		if ctx.Err() == context.Canceled { // the client left; that is no failure of Redis
 			request.giveBackAll(ctx, until)
@@ -113,7 +113,7 @@ func (m *middleware) handle(c *gin.Context) {
 			return
 		}
 		event.Local = true
-		event.Decision, _ = request.decide(ctx, m.local, m.localPlans.of(subject.Tier), prefix, until) // never fails
+		event.Decision, _ = request.decide(ctx, m.local, m.localPlans.of(subject.Tier), user, until) // never fails
 	}
 	if !event.Decision.Allowed {
 		event.Outcome = Rejected

@@ -15,15 +15,16 @@ type plan []step
 
 // step is what one call decides, shortest window first.
 type step struct {
-	suffixes []string // of the keys
-	budgets  []luascripts.Budget
+	head    string   // of its keys: what stands before the user
+	tails   []string // of its keys: what stands after
+	budgets []luascripts.Budget
 }
 
-// keys returns the step's keys for the user with that key prefix.
-func (s step) keys(prefix string) []string {
-	keys := make([]string, len(s.suffixes))
-	for i, suffix := range s.suffixes {
-		keys[i] = prefix + suffix
+// keys returns the step's keys for a user, who is encoded already.
+func (s step) keys(user string) []string {
+	keys := make([]string, len(s.tails))
+	for i, tail := range s.tails {
+		keys[i] = s.head + user + tail
 	}
 	return keys
 }
@@ -65,25 +66,25 @@ func (p plans) of(t tiers.Tier) plan {
 // in one step if atomic, otherwise each in its own.
 func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool) plan {
 	type window struct {
-		suffix string
+		tail   string
 		budget luascripts.Budget
 	}
 	var windows []window
 	for _, layer := range layers {
 		limits := layer.tiers.Lookup(t)
 		windows = append(windows,
-			window{layer.names.suffix(minute), luascripts.NewBudget(l.share(limits.PerMinute), minute)},
-			window{layer.names.suffix(day), luascripts.NewBudget(l.share(limits.PerDay), day)})
+			window{layer.names.tail(minute), luascripts.NewBudget(l.share(limits.PerMinute), minute)},
+			window{layer.names.tail(day), luascripts.NewBudget(l.share(limits.PerDay), day)})
 	}
 	slices.SortStableFunc(windows, func(a, b window) int { return cmp.Compare(a.budget.Window(), b.budget.Window()) })
 
 	var p plan
 	for i, w := range windows {
 		if i == 0 || !atomic {
-			p = append(p, step{})
+			p = append(p, step{head: l.names.head()})
 		}
 		last := &p[len(p)-1]
-		last.suffixes = append(last.suffixes, w.suffix)
+		last.tails = append(last.tails, w.tail)
 		last.budgets = append(last.budgets, w.budget)
 	}
 	return p

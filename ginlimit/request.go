@@ -15,6 +15,8 @@ type request struct {
 	member   string // the request's id in every window
 	taken    []slots
 	tightest Decision // of all that admitted; zero where none has
+
+	room [1]slots // for taken: most requests pass one limiter, in one call
 }
 
 // slots are the places that one call took in the windows of a limiter.
@@ -31,8 +33,14 @@ func requestOf(c *gin.Context) *request {
 	if v, ok := c.Get(requestKey{}); ok {
 		return v.(*request)
 	}
-	r := &request{member: uuid.NewString()}
+	r := newRequest()
 	c.Set(requestKey{}, r)
+	return r
+}
+
+func newRequest() *request {
+	r := &request{member: uuid.NewString()}
+	r.taken = r.room[:0]
 	return r
 }
 
@@ -56,13 +64,13 @@ func tighter(a, b Decision) bool {
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
 // window that rejected, or the tightest of all. What was taken stays with the request, but after an
 // error this limiter's share of it goes back: another one may decide now.
-func (r *request) decide(ctx context.Context, l *Limiter, p plan, prefix string, until time.Time) (Decision, error) {
+func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, until time.Time) (Decision, error) {
 	before := len(r.taken)
 	bounded, cancel := l.bounded(ctx, until)
 	defer cancel()
 	var tightest Decision
 	for _, step := range p {
-		keys := step.keys(prefix)
+		keys := step.keys(user)
 		replies, err := l.store.admit(bounded, r.member, keys, step.budgets)
 		if err != nil {
 			r.giveBack(ctx, before, until)
