@@ -3,6 +3,7 @@ package ginlimit
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-tiers/ratelimit/luascripts"
@@ -20,11 +21,23 @@ type step struct {
 	budgets []luascripts.Budget
 }
 
-// keys returns the step's keys for a user, who is encoded already.
+// keys returns the step's keys for a user, who is encoded already. They share one allocation.
 func (s step) keys(user string) []string {
-	keys := make([]string, len(s.tails))
+	size := 0
+	for _, tail := range s.tails {
+		size += len(s.head) + len(user) + len(tail)
+	}
+	var joined strings.Builder
+	joined.Grow(size)
+	for _, tail := range s.tails {
+		joined.WriteString(s.head)
+		joined.WriteString(user)
+		joined.WriteString(tail)
+	}
+	keys, rest := make([]string, len(s.tails)), joined.String()
 	for i, tail := range s.tails {
-		keys[i] = s.head + user + tail
+		n := len(s.head) + len(user) + len(tail)
+		keys[i], rest = rest[:n], rest[n:]
 	}
 	return keys
 }
