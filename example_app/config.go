@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// config is what the environment says, checked. The kill switch, RATE_LIMIT_DISABLED, is not here:
+// the limiter itself reads it.
+type config struct {
+	listenAddr     string
+	redisURLs      []string // none: limits are kept in memory
+	tiers          *tiers.Store
+	callers        callers
+	upstreamURL    *url.URL // nil: the built-in model answers
+	upstreamAPIKey string
+}
+
+// loadConfig reads the settings and stops at the first that is wrong. The error is one line, and it
+// repeats no value that may hold a secret.
+func loadConfig(getenv func(string) string) (config, error) {
+	get := func(name string) string { return strings.TrimSpace(getenv(name)) }
+	cfg := config{listenAddr: cmp.Or(get("LISTEN_ADDR"), "127.0.0.1:8080"), tiers: tiers.Default()}
+
+	loopback, err := isLoopback(cfg.listenAddr)
+	if err != nil {
+		return config{}, fmt.Errorf("LISTEN_ADDR %q: %w", cfg.listenAddr, err)
+	}
+	if urls := get("REDIS_URL"); urls != "" {
+		cfg.redisURLs = strings.Split(urls, ",")
+	}
+	if path := get("TIERS_FILE"); path != "" {
+		if cfg.tiers, err = tiers.LoadFile(path); err != nil {
+			return config{}, fmt.Errorf("TIERS_FILE: %w", err)
+		}
+	}
+	if base := get("UPSTREAM_BASE_URL"); base != "" {
+		if cfg.upstreamURL, err = parseBaseURL(base); err != nil {
+			return config{}, fmt.Errorf("UPSTREAM_BASE_URL: %w", err)
+		}
+	}
+	cfg.upstreamAPIKey = get("UPSTREAM_API_KEY")
+	if strings.ContainsFunc(cfg.upstreamAPIKey, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII }) {
+		return config{}, errors.New("UPSTREAM_API_KEY: has characters that no bearer token has")
+	}
+
+	demo := demoCallers()
+	cfg.callers = demo.within(cfg.tiers)
+	if keys := get("API_KEYS"); keys != "" {
+		if cfg.callers, err = parseAPIKeys(keys, cfg.tiers); err != nil {
+			return config{}, fmt.Errorf("API_KEYS: %w", err)
+		}
+	}
+	switch public := cfg.callers.share(demo); {
+	case len(cfg.callers) == 0:
+		return config{}, errors.New("API_KEYS: must be set, the tiers of the demo keys are not in TIERS_FILE")
+	case public && !loopback:
+		return config{}, fmt.Errorf("API_KEYS: the demo keys are public, set your own to listen on LISTEN_ADDR %q", cfg.listenAddr)
+	case public && cfg.upstreamURL != nil:
+		return config{}, errors.New("API_KEYS: the demo keys are public, set your own to spend on UPSTREAM_BASE_URL")
+	}
+	return cfg, nil
+}
+
+// isLoopback reports whether only this machine can reach addr.
+func isLoopback(addr string) (bool, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false, errors.New("want host:port, such as 127.0.0.1:8080")
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return false, errors.New("the port must be a number from 0 to 65535")
+	}
+	ip, _ := netip.ParseAddr(host) // the zero Addr is no loopback
+	return host == "localhost" || ip.IsLoopback(), nil
+}
+
+// parseBaseURL accepts what OpenAI SDKs take as a base URL, such as https://api.openai.com/v1.
+func parseBaseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return nil, errors.New("want http:// or https://, a host and a path, and no user, query or fragment")
+	}
+	return u, nil
+}

@@ -1,0 +1,117 @@
+// The example app is a chat-completion service that limits its callers by tier with ginlimit. Its
+// API follows OpenAI's, so that an OpenAI SDK pointed at it works unchanged:
+//
+//	go run ./example_app
+//	curl -i http://127.0.0.1:8080/v1/chat/completions -H 'Authorization: Bearer sk-free-demo' \
+//	  -d '{"model": "any", "messages": [{"role": "user", "content": "Hello there"}]}'
+//
+// routes.go shows how the limiter is mounted, config.go what the environment may set.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
+)
+
+// drainTime is how long open responses may go on after SIGTERM.
+const drainTime = 30 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if err := run(ctx, os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "example_app:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends and then drains. It is main without the process, for tests.
+func run(ctx context.Context, getenv func(string) string, stdout io.Writer) error {
+	cfg, err := loadConfig(getenv)
+	if err != nil {
+		return err
+	}
+	limiter, closeLimiter, err := newLimiter(ctx, cfg.redisURLs)
+	if err != nil {
+		return err
+	}
+	defer closeLimiter()
+
+	listener, err := net.Listen("tcp", cfg.listenAddr)
+	if err != nil {
+		return fmt.Errorf("LISTEN_ADDR %q: %w", cfg.listenAddr, err)
+	}
+	if len(cfg.redisURLs) == 0 {
+		slog.Info("REDIS_URL is not set: limits are kept in memory and hold for this process only")
+	}
+	gin.SetMode(gin.ReleaseMode)
+	server := &http.Server{
+		Handler:           newRouter(cfg, limiter),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// No WriteTimeout: a streamed answer may take minutes.
+	}
+	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
+	return serve(ctx, server, listener, drainTime)
+}
+
+// newLimiter counts in Redis, or in memory when there are no URLs. Redis need not be up yet: until
+// it is, limited requests are answered with 503.
+func newLimiter(ctx context.Context, redisURLs []string) (limiter *ginlimit.Limiter, closeLimiter func() error, err error) {
+	if len(redisURLs) == 0 {
+		return ginlimit.NewMemoryLimiter(), func() error { return nil }, nil
+	}
+	rdb, err := redisclient.New(redisURLs...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	go warnAbout(ctx, rdb)
+	return ginlimit.NewLimiter(rdb), rdb.Close, nil
+}
+
+// warnAbout logs what is wrong with Redis, without holding up the start.
+func warnAbout(ctx context.Context, rdb redis.UniversalClient) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := redisclient.SelfCheck(ctx, rdb); err != nil {
+		slog.Warn("Redis is not as the limiter needs it", "error", err)
+	}
+}
+
+// serve answers requests until ctx ends. It then refuses new connections and gives open responses
+// the drain time to finish.
+func serve(ctx context.Context, server *http.Server, listener net.Listener, drain time.Duration) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+
+	slog.Info("draining: no new connections, open responses may finish", "at_most", drain)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		slog.Warn("drain time is over: cutting the responses that are still open")
+		return server.Close()
+	}
+	return err
+}

@@ -1,0 +1,161 @@
+package ginlimit_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/ginlimit_test/apptest"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+)
+
+func TestApp(t *testing.T) {
+	t.Parallel()
+	binary := apptest.Build(t)
+
+	t.Run("needs nothing else", func(t *testing.T) {
+		t.Parallel()
+		app := apptest.Start(t, binary)
+		require.Regexp(t, `^http://127\.0\.0\.1:[1-9]\d*$`, app.URL)
+		for _, want := range []int{200, 200, 200, 200, 200, 429} {
+			resp := call(t, app, "sk-free-demo", "Hello there")
+			require.Equal(t, want, resp.StatusCode, resp.body)
+			require.Equal(t, "5", resp.Header.Get("X-RateLimit-Limit"))
+		}
+		require.Equal(t, 200, call(t, app, "sk-pro-demo", "Hello there").StatusCode)
+		app.Terminate()
+		code, stderr := app.Wait()
+		require.Zero(t, code)
+		require.Contains(t, stderr, "in memory")
+		require.NotContains(t, stderr, "sk-")
+	})
+
+	t.Run("refuses bad settings", func(t *testing.T) {
+		t.Parallel()
+		for setting, want := range map[string]string{
+			"LISTEN_ADDR=nowhere":                       `LISTEN_ADDR "nowhere"`,
+			"LISTEN_ADDR=0.0.0.0:0":                     "demo keys",
+			"REDIS_URL=redis://:sk-secret@h:port":       "REDIS_URL",
+			"TIERS_FILE=/no/such/file":                  "/no/such/file",
+			"API_KEYS=sk-secret=me:gold":                `API_KEYS: entry 1: unknown tier "gold"`,
+			"UPSTREAM_BASE_URL=https://me:sk-secret@h/": "UPSTREAM_BASE_URL",
+		} {
+			code, stderr := apptest.Run(t, binary, setting)
+			require.Equal(t, 1, code, setting)
+			require.Regexp(t, `^example_app: [^\n]+\n$`, stderr, "one line")
+			require.Contains(t, stderr, want)
+			require.NotContains(t, stderr, "sk-secret")
+		}
+	})
+
+	t.Run("drains on SIGTERM", func(t *testing.T) {
+		t.Parallel()
+		next := make(chan string)
+		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, <-next)
+		}))
+		defer provider.Close()
+		app := apptest.Start(t, binary, "API_KEYS=sk-own=me:pro", "UPSTREAM_BASE_URL="+provider.URL)
+		stream := ask(t, app, "sk-own", "Hello there")
+		require.Equal(t, 200, stream.StatusCode)
+		require.Equal(t, "59", stream.Header.Get("X-RateLimit-Remaining"))
+
+		app.Terminate()
+		require.Eventually(t, func() bool { return !listens(app) }, 10*time.Second, 5*time.Millisecond)
+		next <- "data: [DONE]\n\n"
+		rest, err := io.ReadAll(stream.Body)
+		require.NoError(t, err)
+		require.Equal(t, "data: [DONE]\n\n", string(rest))
+		code, _ := app.Wait()
+		require.Zero(t, code)
+	})
+
+	t.Run("outlives its Redis", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		server.Stop()
+		app := apptest.Start(t, binary, "REDIS_URL="+server.URL())
+		down := func() {
+			resp := call(t, app, "sk-free-demo", "Hello there")
+			require.Equal(t, 503, resp.StatusCode, resp.body)
+			require.Equal(t, "1", resp.Header.Get("Retry-After"))
+			require.NotContains(t, resp.body, server.Addr)
+		}
+		down()
+		server.Restart()
+		var first answer
+		require.Eventually(t, func() bool {
+			first = call(t, app, "sk-free-demo", "Hello there")
+			return first.StatusCode == 200
+		}, 10*time.Second, 50*time.Millisecond, "Redis is back")
+		require.Equal(t, "4", first.Header.Get("X-RateLimit-Remaining"))
+		for _, want := range []int{200, 200, 200, 200, 429} {
+			require.Equal(t, want, call(t, app, "sk-free-demo", "Hello there").StatusCode)
+		}
+		server.Stop()
+		down()
+	})
+
+	t.Run("shares its limits", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		one := apptest.Start(t, binary, "REDIS_URL="+server.URL())
+		two := apptest.Start(t, binary, "REDIS_URL="+server.URL())
+		admitted := 0
+		for range 5 {
+			for _, app := range []*apptest.App{one, two} {
+				if call(t, app, "sk-free-demo", "Hello there").StatusCode == 200 {
+					admitted++
+				}
+			}
+		}
+		require.Equal(t, 5, admitted)
+	})
+
+	t.Run("can be switched off", func(t *testing.T) {
+		t.Parallel()
+		app := apptest.Start(t, binary, "RATE_LIMIT_DISABLED=true", "REDIS_URL=127.0.0.1:1")
+		for range 10 {
+			resp := call(t, app, "sk-free-demo", "Hello there")
+			require.Equal(t, 200, resp.StatusCode, resp.body)
+			require.Equal(t, "5", resp.Header.Get("X-RateLimit-Remaining"))
+		}
+	})
+}
+
+// ask sends a chat completion and returns when its headers are there.
+func ask(t *testing.T, app *apptest.App, key, said string) *http.Response {
+	t.Helper()
+	body := `{"model":"any","messages":[{"role":"user","content":"` + said + `"}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, app.URL+"/v1/chat/completions", strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// call sends a chat completion and reads the answer.
+func call(t *testing.T, app *apptest.App, key, said string) answer {
+	t.Helper()
+	resp := ask(t, app, key, said)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return answer{resp, string(body)}
+}
+
+func listens(app *apptest.App) bool {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(app.URL, "http://"))
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
