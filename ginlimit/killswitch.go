@@ -50,7 +50,11 @@ func (k *killSwitch) set(on bool) {
 }
 
 func disabledByEnv() bool {
-	on, err := strconv.ParseBool(os.Getenv(DisabledEnv))
+	value := os.Getenv(DisabledEnv)
+	if value == "" {
+		return false // nearly always, and cheaper than ParseBool's error
+	}
+	on, err := strconv.ParseBool(value)
 	return err == nil && on
 }
 

@@ -42,10 +42,12 @@ for i = 1, #KEYS do
 
   if count - limit >= 0 and not call('ZSCORE', key, member) then
     -- The entry whose exit makes room: the oldest, or a later one where the limit was lowered.
-    local blocking = call('ZRANGE', key, count - limit, count - limit, 'WITHSCORES')[2]
-    local retry_after = blocking and blocking + window - now or tonumber(window)
+    local index = format('%d', count - limit)
+    local blocking = call('ZRANGE', key, index, index, 'WITHSCORES')[2]
+    window = tonumber(window)
+    local retry_after = blocking and blocking + window - now or window
     reply[3 * i - 2], reply[3 * i - 1] = 0, count
-    reply[3 * i] = math.max(1, math.min(tonumber(window), retry_after))
+    reply[3 * i] = math.max(1, math.min(window, retry_after))
     return reply
   end
   reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = 1, count, 0

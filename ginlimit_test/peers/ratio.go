@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// ratio is one thing that must be shown. Each side was measured shortly before or after the other.
+type ratio struct {
+	what   string
+	rounds spread
+	cpu    spread // the same of CPU time, which other processes cannot take away: a cross-check
+	want   float64
+}
+
+func writeRatios(w io.Writer, ratios []ratio) {
+	fmt.Fprint(w, "\n### Ratios\n\n| | measured (range) | at least | | by CPU time (range) |\n|---|---|---|---|---|\n")
+	for _, r := range ratios {
+		fmt.Fprintf(w, "| %s | %s | %.2f | %s | %s |\n", r.what, r.rounds.text("%.3f"), r.want, r.verdict(), r.cpu.text("%.3f"))
+	}
+}
+
+func (r ratio) verdict() string {
+	switch {
+	case len(r.rounds) == 0:
+		return "not measured"
+	case r.rounds.median() >= r.want:
+		return "met"
+	default:
+		return fmt.Sprintf("**missed by %.0f %%**", 100*(1-r.rounds.median()/r.want))
+	}
+}
+
+// ratios are those of decisions and of HTTP.
+func (c comparison) ratios() []ratio {
+	one, two, web := c.bestPeer(groupOne), c.bestPeer(groupTwo), c.bestPeer(groupHTTP)
+	ours := func(auto bool) *result { return c.find(groupOne, ginlimitSeparate.name, auto) }
+	none := c.find(groupHTTP, noLimiter.name, false)
+
+	rates := func(what string, a, b *result, want float64) ratio {
+		return ratio{what, a.rate().over(b.rate()).each(c.slices), b.cpu().over(a.cpu()).each(c.slices), want}
+	}
+	added := func(what string, a, b *result, want float64) ratio {
+		interval := a.interval().minus(none.interval()).over(b.interval().minus(none.interval()))
+		cpu := a.cpu().minus(none.cpu()).over(b.cpu().minus(none.cpu()))
+		return ratio{what, interval.each(c.slices), cpu.each(c.slices), want}
+	}
+	return []ratio{
+		rates("one window, decisions/s: ours / best plain peer"+named(one), ours(false), one, 0.9),
+		rates("one window, decisions/s: ours over AutoPipeline / best plain peer"+named(one), ours(true), one, 1.1),
+		rates("one window, decisions/s: ours / redis_rate, both over AutoPipeline", ours(true), c.find(groupOne, redisRate.name, true), 0.95),
+		rates("two windows, decisions/s: ours, atomic, over AutoPipeline / best plain peer"+named(two), c.find(groupTwo, ginlimitAtomic.name, true), two, 1.5),
+		added("HTTP, two windows, added time: best plain peer"+named(web)+" / ours, atomic", web, c.find(groupHTTP, ginlimitAtomic.name, false), 1.0),
+		added("HTTP, two windows, added time: best plain peer"+named(web)+" / ours, atomic, over AutoPipeline", web, c.find(groupHTTP, ginlimitAtomic.name, true), 1.4),
+	}
+}
+
+func named(r *result) string {
+	if r == nil {
+		return ""
+	}
+	return " (" + r.limiter.name + ")"
+}
