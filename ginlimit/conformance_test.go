@@ -2,6 +2,7 @@ package ginlimit
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,6 +100,7 @@ func conformTimelines(t *testing.T, l *Limiter, c *clock) {
 		"no limit at all (C1)": {
 			{0, check, 0, false, 0, time.Minute},
 			{0, check, -1, false, 0, time.Minute},
+			{0, check, math.MinInt, false, 0, time.Minute},
 			{0, peek, 0, false, 0, time.Minute},
 			{0, check, 1, true, 0, 0},
 			{1_000, check, 0, false, 0, time.Minute},
@@ -208,7 +210,7 @@ func conformGiveBack(t *testing.T, l *Limiter, c *clock) {
 	require.Equal(t, []luascripts.Reply{{Allowed: true}, {Allowed: true}}, got)
 }
 
-// 100 goroutines, half of them by way of a limit of two windows: exactly limit are admitted (A1, G10).
+// 100 goroutines on two windows: exactly limit are admitted (A1, G10).
 func conformManyAtOnce(t *testing.T, l *Limiter, c *clock) {
 	c.set(0)
 	keys, budgets := twoWindows(t, l)

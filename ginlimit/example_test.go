@@ -125,7 +125,7 @@ func ExampleHashedID() {
 	// Output: 746b4ad1ca91
 }
 
-// An Observer counts what happens; its fields make safe metric labels.
+// An Observer counts what happens; outcome, route and tier make safe metric labels.
 func ExampleWithObserver() {
 	counts := map[string]int{}
 	observer := ginlimit.ObserverFunc(func(_ context.Context, e ginlimit.Event) {

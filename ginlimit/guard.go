@@ -20,6 +20,10 @@ const (
 	probeInterval  = 500 * time.Millisecond
 )
 
+// ErrUnavailable is the error of a call for which Redis was not asked, because it has not answered
+// the calls before: the circuit breaker is open.
+var ErrUnavailable = errors.New("ginlimit: Redis does not answer and was not asked")
+
 // guardedStore asks Redis while it answers, and fails at once while it does not.
 type guardedStore struct {
 	next    store
@@ -31,11 +35,11 @@ func newGuardedStore(next store) *guardedStore {
 		Timeout:     probeInterval,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresToOpen },
 		IsExcluded:  func(err error) bool { return err == errImpatient },
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			switch to {
-			case gobreaker.StateOpen:
-				slog.Error("ginlimit: Redis does not answer; until it does, requests are decided by the failure policy")
-			case gobreaker.StateClosed:
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			switch {
+			case from == gobreaker.StateClosed: // not at each probe that fails
+				slog.Error("ginlimit: Redis does not answer; it is not asked, but for probes, until it does", "probe_interval", probeInterval)
+			case to == gobreaker.StateClosed:
 				slog.Info("ginlimit: Redis answers again")
 			}
 		},
@@ -43,43 +47,34 @@ func newGuardedStore(next store) *guardedStore {
 }
 
 func (s *guardedStore) admit(ctx context.Context, member string, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
-	done, err := s.breaker.Allow()
-	if err != nil {
-		return nil, err
-	}
-	replies, err := s.next.admit(ctx, member, keys, budgets)
-	done(outage(ctx, err))
-	return replies, err
+	return guarded(ctx, s, func() ([]luascripts.Reply, error) { return s.next.admit(ctx, member, keys, budgets) })
 }
 
 func (s *guardedStore) peek(ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
-	done, err := s.breaker.Allow()
-	if err != nil {
-		return nil, err
-	}
-	replies, err := s.next.peek(ctx, keys, budgets)
-	done(outage(ctx, err))
-	return replies, err
+	return guarded(ctx, s, func() ([]luascripts.Reply, error) { return s.next.peek(ctx, keys, budgets) })
 }
 
 func (s *guardedStore) giveBack(ctx context.Context, member string, keys []string, budgets []luascripts.Budget) error {
-	done, err := s.breaker.Allow()
-	if err != nil {
-		return err
-	}
-	err = s.next.giveBack(ctx, member, keys, budgets)
-	done(outage(ctx, err))
+	_, err := guarded(ctx, s, func() ([]luascripts.Reply, error) { return nil, s.next.giveBack(ctx, member, keys, budgets) })
 	return err
 }
 
 func (s *guardedStore) reset(ctx context.Context, keys []string) error {
+	_, err := guarded(ctx, s, func() ([]luascripts.Reply, error) { return nil, s.next.reset(ctx, keys) })
+	return err
+}
+
+// guarded makes a call if the breaker lets it, and tells the breaker how it went.
+func guarded(ctx context.Context, s *guardedStore, call func() ([]luascripts.Reply, error)) (replies []luascripts.Reply, err error) {
 	done, err := s.breaker.Allow()
 	if err != nil {
-		return err
+		return nil, ErrUnavailable
 	}
-	err = s.next.reset(ctx, keys)
-	done(outage(ctx, err))
-	return err
+	verdict := errImpatient // a panic tells nothing of Redis, and must not leave the breaker waiting
+	defer func() { done(verdict) }()
+	replies, err = call()
+	verdict = outage(ctx, err)
+	return replies, err
 }
 
 // errImpatient stands for a call that tells nothing of Redis: its caller did not wait.
@@ -110,44 +105,4 @@ func isAnswer(err error) bool {
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
-}
-
-// DefaultTimeout bounds a decision on Redis, giving back included, unless WithTimeout says otherwise.
-const DefaultTimeout = 100 * time.Millisecond
-
-// impatientKey marks the context of a caller whose own deadline is ahead of the limiter's.
-type impatientKey struct{}
-
-// bounded returns ctx with the deadline of a decision, where that makes a difference.
-func (l *Limiter) bounded(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	if !l.heedsDeadlines {
-		return ctx, func() {}
-	}
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
-		return context.WithValue(ctx, impatientKey{}, true), func() {}
-	}
-	return context.WithDeadline(ctx, until)
-}
-
-// heedsDeadlines tells whether a client ends a call at its context's deadline. Where it does not,
-// one warning names the cause; of a Scripter that is not go-redis's own nothing is known.
-func heedsDeadlines(rdb redis.Scripter) bool {
-	var heeds bool
-	switch c := rdb.(type) {
-	case interface{ Options() *redis.Options }:
-		heeds = c.Options().ContextTimeoutEnabled
-	case interface{ Options() *redis.ClusterOptions }:
-		heeds = c.Options().ContextTimeoutEnabled
-	case interface{ Options() *redis.RingOptions }:
-		heeds = c.Options().ContextTimeoutEnabled
-	case *redis.AutoPipeliner:
-		slog.Warn("ginlimit: an AutoPipeliner does not end a call at a deadline, so a hung Redis may hold requests for its client's ReadTimeout; see redisclient.AutoPipeline")
-		return false
-	default:
-		return false
-	}
-	if !heeds {
-		slog.Warn("ginlimit: the Redis client has no ContextTimeoutEnabled, so a hung Redis may hold requests for its ReadTimeout and retries; see redisclient.New")
-	}
-	return heeds
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
@@ -60,16 +60,16 @@ func TestBreaker(t *testing.T) {
 			require.ErrorIs(t, calls["admit"](), refused)
 		}
 		for name, call := range calls {
-			require.ErrorIs(t, call(), gobreaker.ErrOpenState, name)
+			require.ErrorIs(t, call(), ErrUnavailable, name)
 		}
 		require.Equal(t, failuresToOpen, redisStub.asked, "an open breaker does not ask")
 
 		time.Sleep(probeInterval)
 		synctest.Wait()
-		require.ErrorIs(t, calls["peek"](), gobreaker.ErrOpenState, "open until the interval is over")
+		require.ErrorIs(t, calls["peek"](), ErrUnavailable, "open until the interval is over")
 		time.Sleep(time.Millisecond)
 		require.ErrorIs(t, calls["peek"](), refused, "one call asks")
-		require.ErrorIs(t, calls["peek"](), gobreaker.ErrOpenState, "and opens it again")
+		require.ErrorIs(t, calls["peek"](), ErrUnavailable, "and opens it again")
 
 		redisStub.err = nil
 		time.Sleep(probeInterval + time.Millisecond)
@@ -77,6 +77,43 @@ func TestBreaker(t *testing.T) {
 		for name, call := range calls {
 			require.NoError(t, call(), name)
 		}
+	})
+}
+
+// A panic below the breaker, in a clock or a Scripter of the user's, must not leave it waiting for
+// the probe's end.
+func TestBreakerSurvivesAPanic(t *testing.T) {
+	captureWarnings(t)
+	synctest.Test(t, func(t *testing.T) {
+		stub := &scriptedStore{err: errors.New("refused")}
+		s := newGuardedStore(stub)
+		for range failuresToOpen {
+			_ = s.reset(t.Context(), nil)
+		}
+		time.Sleep(probeInterval + time.Millisecond)
+		require.Panics(t, func() { _, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { panic("clock") }) })
+		stub.err = nil
+		require.NoError(t, s.reset(t.Context(), nil))
+	})
+}
+
+// An outage is told once, however long it lasts, and so is its end.
+func TestBreakerTellsOnce(t *testing.T) {
+	logs := captureLogs(t)
+	synctest.Test(t, func(t *testing.T) {
+		stub := &scriptedStore{err: errors.New("refused")}
+		s := newGuardedStore(stub)
+		for range 20 {
+			_ = s.reset(t.Context(), nil)
+			time.Sleep(probeInterval / 2)
+		}
+		require.Equal(t, 1, strings.Count(logs(), "does not answer"))
+		stub.err = nil
+		for range 5 {
+			_ = s.reset(t.Context(), nil)
+			time.Sleep(probeInterval)
+		}
+		require.Equal(t, 1, strings.Count(logs(), "answers again"))
 	})
 }
 

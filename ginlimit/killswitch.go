@@ -15,15 +15,16 @@ const DisabledEnv = "RATE_LIMIT_DISABLED"
 // killSwitch lets every call pass while its flag or its runtime setting is on. Whoever forgets it
 // is told once a minute.
 type killSwitch struct {
-	flag   func() bool
-	forced atomic.Bool
-	warn   throttle
+	flag     func() bool
+	flagName string
+	forced   atomic.Bool
+	warn     throttle
 }
 
 func newKillSwitch(flag func() bool, now func() time.Time) *killSwitch {
-	k := &killSwitch{flag: flag, warn: throttle{every: time.Minute, now: now}}
+	k := &killSwitch{flag: flag, flagName: "WithKillSwitch", warn: throttle{every: time.Minute, now: now}}
 	if flag == nil {
-		k.flag = disabledByEnv
+		k.flag, k.flagName = disabledByEnv, DisabledEnv
 		if value := os.Getenv(DisabledEnv); value != "" {
 			if _, err := strconv.ParseBool(value); err != nil {
 				slog.Warn("ginlimit: kill switch is no boolean, so rate limits stay on", "variable", DisabledEnv, "value", value)
@@ -34,12 +35,17 @@ func newKillSwitch(flag func() bool, now func() time.Time) *killSwitch {
 	return k
 }
 
+// on tells whether everybody passes, and sees to it that somebody hears of it.
 func (k *killSwitch) on() bool {
-	if !k.forced.Load() && !k.flag() {
+	cause := k.flagName
+	switch {
+	case k.forced.Load():
+		cause = "SetDisabled"
+	case !k.flag():
 		return false
 	}
 	if k.warn.allow() {
-		slog.Warn("ginlimit: kill switch is on, nobody is rate limited", "variable", DisabledEnv)
+		slog.Warn("ginlimit: kill switch is on, nobody is rate limited", "cause", cause)
 	}
 	return true
 }

@@ -45,60 +45,6 @@ type Limiter struct {
 	logged *throttle   // of errors
 }
 
-// LimiterOption adjusts a Limiter. The defaults suit almost everybody.
-type LimiterOption func(*limiterConfig)
-
-type limiterConfig struct {
-	clock      func() time.Time
-	killSwitch func() bool
-	hashTags   bool
-	timeout    time.Duration
-	replicas   int
-}
-
-// WithClock makes the limiter take the time, to the millisecond, from now instead of the Redis
-// server's clock. It is for tests and replays: processes whose clocks differ admit too much.
-// It panics on nil.
-func WithClock(now func() time.Time) LimiterOption {
-	mustNotBeNil("WithClock: now", now)
-	return func(c *limiterConfig) { c.clock = now }
-}
-
-// WithKillSwitch replaces the environment variable RATE_LIMIT_DISABLED: while on returns true,
-// every call is allowed and Redis is not asked. It is called once or more for each decision, by
-// many goroutines at once. It panics on nil.
-func WithKillSwitch(on func() bool) LimiterOption {
-	mustNotBeNil("WithKillSwitch: on", on)
-	return func(c *limiterConfig) { c.killSwitch = on }
-}
-
-// WithHashTags puts the user part of every key in literal braces, so that all keys of a user share
-// a Cluster slot. A *redis.ClusterClient and a *redis.Ring get them anyway; the option is for a
-// Scripter that hides one. It changes the keys, so counts start anew.
-func WithHashTags() LimiterOption {
-	return func(c *limiterConfig) { c.hashTags = true }
-}
-
-// WithTimeout bounds how long a decision waits for Redis, from connecting to giving back. The
-// default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
-// and none for other clients: see ContextTimeoutEnabled of go-redis. It panics unless d is positive.
-func WithTimeout(d time.Duration) LimiterOption {
-	if d <= 0 {
-		panic(fmt.Sprintf("ginlimit: WithTimeout: %v is not positive", d))
-	}
-	return func(c *limiterConfig) { c.timeout = d }
-}
-
-// WithReplicas divides every limit by n, for a memory limiter that is one of n replicas behind a
-// load balancer: together they then admit no more than the limit. It rounds down, but to no less
-// than 1. It panics unless n is positive.
-func WithReplicas(n int) LimiterOption {
-	if n <= 0 {
-		panic(fmt.Sprintf("ginlimit: WithReplicas: %d is not positive", n))
-	}
-	return func(c *limiterConfig) { c.replicas = n }
-}
-
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
 // *redis.Ring or anything else that runs scripts. It sends nothing, so Redis may come up later.
 // It panics on a nil client.
@@ -125,15 +71,6 @@ func NewMemoryLimiter(opts ...LimiterOption) *Limiter {
 	l := newLimiter(newMemoryStore(c.clock), c)
 	l.local = true
 	return l
-}
-
-func newLimiterConfig(constructor string, opts []LimiterOption) limiterConfig {
-	c := limiterConfig{replicas: 1}
-	for _, opt := range opts {
-		mustNotBeNil(constructor+": option", opt)
-		opt(&c)
-	}
-	return c
 }
 
 func newLimiter(s store, c limiterConfig) *Limiter {
@@ -167,25 +104,32 @@ func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 // user's requests were admitted within the last window. A limit of 0 or less rejects, with
 // RetryAfter = window. Being rejected is a Decision, not an error.
 //
-// The error is ErrInvalidUserID, ErrInvalidWindow, or Redis's; the Decision is then zero. A call
-// whose reply was lost may have been counted; go-redis's own retries of it are counted once.
+// While the kill switch is on it answers allowed, with all of the limit remaining, for arguments
+// that are valid.
+//
+// The error is ErrInvalidUserID, ErrInvalidWindow, ErrUnavailable, ctx's, or Redis's; the Decision
+// is then zero. A call that timed out may still have been counted; go-redis's own retries of it are
+// counted once.
 //
 // One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
 // in the window.
 func (l *Limiter) Check(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide(ctx, "check", userID, limit, window, func(ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
+	admit := func(ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
 		return l.store.admit(ctx, uuid.NewString(), keys, budgets)
-	})
+	}
+	return l.decide(ctx, "check", userID, limit, window, admit)
 }
 
 // Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
-// is left now, before any call. Errors are those of Check.
+// is left now, before any call. Errors, the kill switch and the cost are those of Check.
 func (l *Limiter) Peek(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
 	return l.decide(ctx, "peek", userID, limit, window, l.store.peek)
 }
 
-func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, window time.Duration,
-	ask func(context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)) (Decision, error) {
+// askFunc is what a store is asked about the windows of one user.
+type askFunc func(context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)
+
+func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc) (Decision, error) {
 	if err := validate(userID, window); err != nil {
 		return Decision{}, err
 	}
@@ -201,9 +145,6 @@ func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, wind
 	}
 	return decision(budget, replies[0]), nil
 }
-
-// deadline is when a decision that begins now must have ended.
-func (l *Limiter) deadline() time.Time { return time.Now().Add(l.timeout) }
 
 // logError logs an error of the store, at most one a second: an outage meets every request.
 func (l *Limiter) logError(ctx context.Context, message string, err error) {
@@ -221,7 +162,8 @@ func (l *Limiter) share(limit int) int {
 }
 
 // Reset forgets what a user has taken from these windows of this scope, all in one step; without
-// windows, from the minute and the day. It works while the kill switch is on.
+// windows, from the minute and the day. It works while the kill switch is on. Errors are those of
+// Check. One round trip.
 func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Duration) error {
 	if len(windows) == 0 {
 		windows = []time.Duration{minute, day}

@@ -1,6 +1,7 @@
 package ginlimit
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -189,7 +190,7 @@ func (l *requestLog) reply(first int, now int64, b luascripts.Budget) luascripts
 
 // search returns the index of the first entry at or after at.
 func (l *requestLog) search(at int64) int {
-	i, _ := slices.BinarySearchFunc(l.entries, at, func(e logEntry, at int64) int { return int(e.at - at) })
+	i, _ := slices.BinarySearchFunc(l.entries, at, func(e logEntry, at int64) int { return cmp.Compare(e.at, at) })
 	return i
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -18,13 +19,19 @@ import (
 //     window are set before the handler runs;
 //   - rejected: 429 with the same headers, Retry-After and a JSON body. What the request took from
 //     other windows, also in limiters before this one, is given back;
-//   - nobody signed in: 401; the resolver or Redis failed: 503 (see WithFailurePolicy).
+//   - nobody signed in: 401. What limiters before this one counted stays counted. WWW-Authenticate
+//     is for the middleware that knows the scheme;
+//   - the resolver failed: 503, and what was taken is given back;
+//   - Redis failed: 503, unless WithFailurePolicy says otherwise;
+//   - the client left while Redis was asked: 499, which nobody sees.
 //
 // Mount it after the middleware that authenticates. A request that passes several limiters has one
-// id in all of them, so mounting the same scope twice counts once. One round trip for each window
-// that is asked, or one in all by WithAtomicWindows.
+// id in all of them, so two mounts on one scope count it once, and the tighter one decides; a budget
+// of its own takes a Scope or WithScope. One round trip for each window that is asked, or one in all
+// by WithAtomicWindows.
 //
-// New panics on nil arguments and contradictory options.
+// Where an option is given twice, the last one counts, but WithScope adds. New panics on nil
+// arguments and contradictory options.
 func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	mustNotBeNil("New: limiter", l)
 	mustNotBeNil("New: resolver", r)
@@ -36,10 +43,8 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	layers := []layer{{l.names, o.tiers}}
 	for _, s := range o.scopes {
 		names := l.names.withScope(s.name)
-		for _, other := range append(layers, layer{names: l.names.withScope("")}) {
-			if names == other.names {
-				panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
-			}
+		if s.name == "" || slices.ContainsFunc(layers, func(l layer) bool { return l.names == names }) {
+			panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
 		layers = append(layers, layer{names, s.tiers})
 	}
@@ -78,6 +83,7 @@ func (m *middleware) handle(c *gin.Context) {
 	subject, err := m.resolver.ResolveTier(c)
 	switch {
 	case errors.Is(err, ErrNoSubject), err == nil && subject.UserID == "":
+		// What a limiter before this one counted stays: guessing credentials is not free.
 		refuse(c, unauthenticated)
 		return
 	case err != nil:
@@ -95,11 +101,11 @@ func (m *middleware) handle(c *gin.Context) {
 		return
 	}
 
-	user, until := encodePart(subject.UserID), m.limiter.deadline()
-	event.Decision, err = request.decide(ctx, m.limiter, plan, user, until)
+	user, deadline := encodePart(subject.UserID), m.limiter.deadline()
+	event.Decision, err = request.decide(ctx, m.limiter, plan, user, deadline)
 	if err != nil {
 		if ctx.Err() == context.Canceled { // the client left; that is no failure of Redis
-			request.giveBackAll(ctx, until)
+			request.giveBackAll(ctx, deadline)
 			c.AbortWithStatus(statusClientClosedRequest)
 			return
 		}
@@ -108,17 +114,17 @@ func (m *middleware) handle(c *gin.Context) {
 		case m.failOpen:
 			return
 		case m.local == nil:
-			request.giveBackAll(ctx, until)
+			request.giveBackAll(ctx, deadline)
 			refuse(c, limiterUnavailable)
 			return
 		}
 		event.Local = true
-		event.Decision, _ = request.decide(ctx, m.local, m.localPlans.of(subject.Tier), user, until) // never fails
+		event.Decision, _ = request.decide(ctx, m.local, m.localPlans.of(subject.Tier), user, deadline) // never fails
 	}
 	if !event.Decision.Allowed {
 		event.Outcome = Rejected
 		m.observe(ctx, event)
-		request.giveBackAll(ctx, until)
+		request.giveBackAll(ctx, deadline)
 		reject(c, event.Decision)
 		return
 	}

@@ -11,14 +11,15 @@ type Outcome string
 
 // The outcomes that an Observer is told of.
 const (
-	Admitted   Outcome = "admitted"
+	Admitted   Outcome = "admitted" // by this limiter; one after it may still reject, and then its slots go back without an event
 	Rejected   Outcome = "rejected"
 	StoreError Outcome = "store_error" // Redis could not decide; one more event tells what the policy did, if it decided
 	Bypassed   Outcome = "bypassed"    // the kill switch was on
 )
 
-// Event is one outcome. It names no user, so that every field is fit for a metric's label except
-// Err, which is fit for a log.
+// Event is one outcome. It names no user. Outcome, Route, Tier and Local have few values and make
+// labels of a metric; Decision's numbers and Err do not. A request that was answered with 401,
+// tier_lookup_failed or 499 makes no event.
 type Event struct {
 	Outcome  Outcome
 	Route    string     // the route's template, as c.FullPath gives it; "" where no route matched

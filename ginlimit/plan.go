@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gin-tiers/ratelimit/luascripts"
 	"github.com/gin-tiers/ratelimit/tiers"
@@ -94,7 +93,7 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool) plan {
 	var p plan
 	for i, w := range windows {
 		if i == 0 || !atomic {
-			p = append(p, step{head: l.names.head()})
+			p = append(p, step{head: layers[0].names.head()})
 		}
 		last := &p[len(p)-1]
 		last.tails = append(last.tails, w.tail)
@@ -114,12 +113,4 @@ func (p plan) untouched() Decision {
 		}
 	}
 	return tightest
-}
-
-// windowName is what the headers and the body call a window.
-func windowName(window time.Duration) string {
-	if window == day {
-		return "day"
-	}
-	return "minute"
 }

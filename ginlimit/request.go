@@ -64,20 +64,30 @@ func tighter(a, b Decision) bool {
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
 // window that rejected, or the tightest of all. What was taken stays with the request, but after an
 // error this limiter's share of it goes back: another one may decide now.
-func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, until time.Time) (Decision, error) {
+func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, deadline time.Time) (Decision, error) {
 	before := len(r.taken)
-	bounded, cancel := l.bounded(ctx, until)
+	bounded, cancel := l.bounded(ctx, deadline)
 	defer cancel()
 	var tightest Decision
 	for _, step := range p {
 		keys := step.keys(user)
 		replies, err := l.store.admit(bounded, r.member, keys, step.budgets)
 		if err != nil {
-			r.giveBack(ctx, before, until)
+			r.giveBack(ctx, before, deadline)
 			return Decision{}, err
+		}
+		if replies[len(replies)-1].Allowed {
+			r.taken = append(r.taken, slots{l, keys, step.budgets})
 		}
 		for i, reply := range replies {
 			d := decision(step.budgets[i], reply)
+			if reply.Allowed && reply.Count > d.Limit {
+				d, err = l.overLooserMount(bounded, keys[i], step.budgets[i])
+				if err != nil {
+					r.giveBack(ctx, before, deadline)
+					return Decision{}, err
+				}
+			}
 			if !d.Allowed {
 				return d, nil
 			}
@@ -85,27 +95,42 @@ func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, u
 				tightest = d
 			}
 		}
-		r.taken = append(r.taken, slots{l, keys, step.budgets})
 	}
 	return tightest, nil
 }
 
-// giveBackAll returns all that the request took, in stacked limiters too: a request that is refused
-// has cost nothing.
-func (r *request) giveBackAll(ctx context.Context, until time.Time) { r.giveBack(ctx, 0, until) }
+// overLooserMount decides where a limiter before this one, on the same scope but with a higher
+// limit, has taken the slot already: to the script that is a repeat, which it admits. Without that
+// slot the window would be as full as one of a limit higher by one is now.
+func (l *Limiter) overLooserMount(ctx context.Context, key string, b luascripts.Budget) (Decision, error) {
+	withSlot := luascripts.NewBudget(b.Limit()+1, b.Window())
+	replies, err := l.store.peek(ctx, []string{key}, []luascripts.Budget{withSlot})
+	if err != nil {
+		return Decision{}, err
+	}
+	if replies[0].Allowed { // room has come up meanwhile
+		replies[0].Count = b.Limit()
+	}
+	return decision(b, replies[0]), nil
+}
+
+// giveBackAll returns all that the request took, in stacked limiters too: one that does not pass has
+// cost nothing.
+func (r *request) giveBackAll(ctx context.Context, deadline time.Time) { r.giveBack(ctx, 0, deadline) }
 
 // giveBack returns what the request took from index first on, latest first. The client may have
 // left by now; its slots go back all the same.
-func (r *request) giveBack(ctx context.Context, first int, until time.Time) {
-	if len(r.taken) == first {
-		return
-	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
-	defer cancel()
+func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
+	ctx = context.WithoutCancel(ctx)
 	for ; len(r.taken) > first; r.taken = r.taken[:len(r.taken)-1] {
-		last := r.taken[len(r.taken)-1]
-		if err := last.limiter.store.giveBack(ctx, r.member, last.keys, last.budgets); err != nil {
-			last.limiter.logError(ctx, "ginlimit: the slots of a refused request could not be given back", err)
-		}
+		r.taken[len(r.taken)-1].giveBack(ctx, r.member, deadline)
+	}
+}
+
+func (s slots) giveBack(ctx context.Context, member string, deadline time.Time) {
+	ctx, cancel := s.limiter.bounded(ctx, deadline)
+	defer cancel()
+	if err := s.limiter.store.giveBack(ctx, member, s.keys, s.budgets); err != nil {
+		s.limiter.logError(ctx, "ginlimit: the slots of a request that did not pass could not be given back", err)
 	}
 }

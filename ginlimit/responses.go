@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
@@ -37,6 +38,14 @@ func setLimitHeaders(h http.Header, d Decision) {
 	h[limitKey] = values[0:1:1]
 	h[remainingKey] = values[1:2:2]
 	h[windowKey] = values[2:3:3]
+}
+
+// windowName is what the headers and the body call a window.
+func windowName(window time.Duration) string {
+	if window == day {
+		return "day"
+	}
+	return "minute"
 }
 
 // apiError is the error object that OpenAI-style and Anthropic-style SDKs decode.
@@ -102,8 +111,11 @@ var (
 		Message: "The rate limiter is unavailable. Try again shortly.", Type: "api_error", Code: "rate_limiter_unavailable"}}
 )
 
-// refuse answers without limit headers and ends the chain.
+// refuse answers without limit headers, those of limiters before included, and ends the chain.
 func refuse(c *gin.Context, r refusal) {
+	for _, key := range []string{limitKey, remainingKey, windowKey} {
+		delete(c.Writer.Header(), key)
+	}
 	if r.retryAfter != "" {
 		c.Header(HeaderRetryAfter, r.retryAfter)
 	}

@@ -155,6 +155,7 @@ func TestKillSwitchCannotBeForgotten(t *testing.T) {
 	l := ginlimit.NewMemoryLimiter(opts...)
 	require.Equal(t, 1, logs.warnings(), "at start")
 	require.Contains(t, logs.String(), "kill switch is on")
+	require.Contains(t, logs.String(), "cause=WithKillSwitch")
 	calls := func() {
 		for range 10 {
 			_, err := l.Scope("images").Check(t.Context(), "alice", 1, time.Minute)
@@ -178,6 +179,7 @@ func TestKillSwitchCannotBeForgotten(t *testing.T) {
 	require.Equal(t, 3, logs.warnings(), "off is silent")
 	l.SetDisabled(true)
 	require.Equal(t, 4, logs.warnings(), "SetDisabled warns at once")
+	require.Contains(t, logs.String(), "cause=SetDisabled")
 }
 
 func TestKillSwitchThatIsNoBoolean(t *testing.T) {

@@ -212,7 +212,6 @@ func TestRoundTrips(t *testing.T) {
 }
 
 func TestNobodySignedIn(t *testing.T) {
-	rdb := redistest.Client(t)
 	for name, r := range map[string]ginlimit.TierResolver{
 		"nothing in the context": resolver,
 		"ErrNoSubject":           ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) { return ginlimit.Subject{}, ginlimit.ErrNoSubject }),
@@ -222,7 +221,7 @@ func TestNobodySignedIn(t *testing.T) {
 		"an empty id": ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) { return ginlimit.Subject{Tier: tiers.Pro}, nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := serve(t, ginlimit.New(ginlimit.NewLimiter(rdb), r))
+			api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), r))
 			got := api.get("/v1/chat")
 			require.Equal(t, http.StatusUnauthorized, got.StatusCode)
 			require.Equal(t, "unauthenticated", got.apiError(t).Code)
@@ -230,6 +229,18 @@ func TestNobodySignedIn(t *testing.T) {
 			require.Equal(t, "no-store", got.Header.Get("Cache-Control"))
 			require.Zero(t, api.Handled.Load(), "I6: never unlimited")
 		})
+	}
+}
+
+// A caller whom an outer limiter has counted and an inner one cannot name stays counted there:
+// guessing credentials is not free.
+func TestNobodySignedInBehindAnotherLimiter(t *testing.T) {
+	byIP := ginlimit.New(ginlimit.NewMemoryLimiter(), ginlimit.ByClientIP(tiers.Free), ginlimit.WithTiers(table(t, 2, 9)))
+	api := serve(t, byIP, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver))
+	for _, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
+		r := api.get("/v1/chat")
+		require.Equal(t, want, r.StatusCode)
+		require.Equal(t, want == http.StatusTooManyRequests, r.Header.Get("X-RateLimit-Limit") != "")
 	}
 }
 
@@ -248,6 +259,7 @@ func TestTierLookupFails(t *testing.T) {
 	require.Equal(t, "api_error", r.apiError(t).Type)
 	require.Equal(t, "no-store", r.Header.Get("Cache-Control"))
 	require.NotContains(t, r.body, "5432", "no raw error text")
+	require.Empty(t, r.Header.Values("X-RateLimit-Remaining"), "what the outer limiter told no longer holds")
 	require.Contains(t, logs.String(), "10.0.0.7:5432", "the log has it")
 	require.Zero(t, api.Handled.Load())
 	require.Empty(t, srv.Client(t).Keys(t.Context(), "*").Val(), "nothing consumed, in the limiter before it too")
@@ -317,6 +329,38 @@ func TestTwoMountsOnOneScopeCountOnce(t *testing.T) {
 			require.Equal(t, "2 1 minute", api.as(id).limits(t))
 			require.Equal(t, "2 0 minute", api.as(id).limits(t), "the second mount finds it full and knows the request")
 			require.Equal(t, http.StatusTooManyRequests, api.as(id).StatusCode)
+		})
+	}
+}
+
+// The tighter of two mounts on one scope decides: a forgotten Scope loosens nothing.
+func TestATighterMountOnOneScope(t *testing.T) {
+	for name, opts := range modes {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			rdb := redistest.Client(t)
+			l := ginlimit.NewLimiter(rdb, ginlimit.WithClock(c.now))
+			mount := func(perMinute int) gin.HandlerFunc {
+				return ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)], ginlimit.WithTiers(table(t, perMinute, 100)))...)
+			}
+			api := serve(t, mount(100), mount(2))
+			id := redistest.ID(t)
+			require.Equal(t, "2 1 minute", api.as(id).limits(t))
+			c.advance(10 * time.Second)
+			require.Equal(t, "2 0 minute", api.as(id).limits(t))
+			c.advance(10 * time.Second)
+			for range 3 {
+				r := api.as(id)
+				require.Equal(t, http.StatusTooManyRequests, r.StatusCode)
+				require.Equal(t, "2 0 minute", r.limits(t))
+				require.Equal(t, "40", r.Header.Get("Retry-After"), "when the first of the two leaves")
+			}
+			for _, key := range []string{":60", ":86400"} {
+				require.EqualValues(t, 2, rdb.ZCard(t.Context(), "ratelimit:"+id+key).Val(), "rejections took nothing")
+			}
+			c.advance(40 * time.Second)
+			require.Equal(t, http.StatusOK, api.as(id).StatusCode)
+			require.EqualValues(t, 3, api.Handled.Load())
 		})
 	}
 }
@@ -419,9 +463,28 @@ func TestAFailedDayGivesTheMinuteBack(t *testing.T) {
 	require.Zero(t, rdb.Exists(t.Context(), "ratelimit:"+id+":60").Val())
 }
 
+// slowScripter answers late, as over a slow link.
+type slowScripter struct{ redis.Scripter }
+
+func (s slowScripter) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	<-time.After(60 * time.Millisecond)
+	return s.Scripter.EvalSha(ctx, sha, keys, args...)
+}
+
+// A client without a deadline has none for giving back either.
+func TestGivingBackOverASlowLink(t *testing.T) {
+	rdb := redistest.Client(t)
+	l := ginlimit.NewLimiter(slowScripter{rdb})
+	id := redistest.ID(t)
+	_, err := l.Check(t.Context(), id, 1, 24*time.Hour)
+	require.NoError(t, err)
+	api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1, 1))))
+	require.Equal(t, "1 0 day", api.as(id).limits(t))
+	require.Zero(t, rdb.Exists(t.Context(), "ratelimit:"+id+":60").Val())
+}
+
 func TestFailurePolicies(t *testing.T) {
-	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := deadRedis(t)
 	captureLogs(t)
 	var events []ginlimit.Event
 	policy := func(p ginlimit.FailurePolicy) *api {

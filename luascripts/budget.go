@@ -13,15 +13,15 @@ type Budget struct {
 	windowMS, limitArg, ttlS any
 }
 
-// NewBudget returns the budget of limit requests per window. The window is a whole number of
-// seconds, at least one; a limit of 0 or less admits nothing.
+// NewBudget returns the budget of limit requests per window. The caller has checked that the window
+// is a whole number of seconds, at least one. A limit of 0 or less admits nothing.
 func NewBudget(limit int, window time.Duration) Budget {
 	return Budget{
 		limit:    limit,
 		window:   window,
 		windowMS: window.Milliseconds(),
-		limitArg: limit,
-		ttlS:     int64(window/time.Second) + int64(Slack/time.Second),
+		limitArg: max(0, limit), // one far below zero would not be an index to Redis
+		ttlS:     int64(window/time.Second) + int64(slack/time.Second),
 	}
 }
 

@@ -52,7 +52,7 @@ func TestHeaderBodyAndCallAgree(t *testing.T) {
 			want: []any{"7", int64(60_000), 5, "m", int64(61), int64(86_400_000), 100, int64(86_401)},
 		},
 		{
-			file: "peek.lua", script: luascripts.PeekWindow,
+			file: "peek.lua", script: luascripts.PeekScript,
 			header: []string{`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2…\] window_ms \(> 0\), limit`},
 			reply:  two,
 			call: func(r redis.Scripter) error {
@@ -62,14 +62,14 @@ func TestHeaderBodyAndCallAgree(t *testing.T) {
 			want: []any{"7", int64(60_000), 5, int64(86_400_000), 100},
 		},
 		{
-			file: "give_back.lua", script: luascripts.GiveBackSlot,
+			file: "give_back.lua", script: luascripts.GiveBackScript,
 			header: []string{`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +member`, `ARGV\[3…\] window_ms`},
 			reply:  int64(2),
 			call:   func(r redis.Scripter) error { return luascripts.GiveBack(t.Context(), r, "7", "m", keys, budgets) },
 			want:   []any{"7", "m", int64(60_000), int64(86_400_000)},
 		},
 		{
-			file: "reset.lua", script: luascripts.ResetKeys,
+			file: "reset.lua", script: luascripts.ResetScript,
 			header: []string{`KEYS\[i\]`, `ARGV +none`},
 			reply:  int64(2),
 			call:   func(r redis.Scripter) error { return luascripts.Reset(t.Context(), r, keys) },

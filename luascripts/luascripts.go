@@ -31,24 +31,25 @@ var reset string
 
 // The scripts. Hash() of each is the SHA-1 by which the server knows it.
 var (
-	SlidingWindow = redis.NewScript(slidingWindow) // sliding_window.lua
-	PeekWindow    = redis.NewScript(peek)          // peek.lua
-	GiveBackSlot  = redis.NewScript(giveBack)      // give_back.lua
-	ResetKeys     = redis.NewScript(reset)         // reset.lua
+	SlidingWindow  = redis.NewScript(slidingWindow) // sliding_window.lua
+	PeekScript     = redis.NewScript(peek)          // peek.lua
+	GiveBackScript = redis.NewScript(giveBack)      // give_back.lua
+	ResetScript    = redis.NewScript(reset)         // reset.lua
 )
 
 // ServerTime, as the now of a call, makes the script read the Redis server's own clock.
 const ServerTime = ""
 
-// Slack is how much longer than its window a key lives after its last admission.
-const Slack = time.Second
+// slack is how much longer than its window a key lives after its last admission.
+const slack = time.Second
 
 // Admit runs sliding_window.lua: it decides one request against all windows at once.
 //
 // keys[i] is the log of budgets[i]; there is at least one, shortest window first. now is Unix time
 // in milliseconds, in decimal, or ServerTime. member identifies the request; repeating the call
 // with the same member is safe. One Reply comes back for each key when the request is admitted;
-// otherwise the replies end with the first window that rejected.
+// otherwise the replies end with the first window that rejected. It panics without a budget. One
+// round trip, O(log N) for N requests in a window.
 func Admit(ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []Budget) ([]Reply, error) {
 	args := make([]any, 0, 2+3*len(budgets))
 	args = append(args, now, budgets[0].windowMS, budgets[0].limitArg, member, budgets[0].ttlS)
@@ -67,14 +68,14 @@ func Admit(ctx context.Context, rdb redis.Scripter, now, member string, keys []s
 }
 
 // Peek runs peek.lua: it tells what Admit would find, and writes nothing. One Reply comes back for
-// each key; Count does not include the asking request.
+// each key; Count does not include the asking request. One round trip, O(log N) a window.
 func Peek(ctx context.Context, rdb redis.Scripter, now string, keys []string, budgets []Budget) ([]Reply, error) {
 	args := make([]any, 0, 1+2*len(budgets))
 	args = append(args, now)
 	for _, b := range budgets {
 		args = append(args, b.windowMS, b.limitArg)
 	}
-	raw, err := PeekWindow.Run(ctx, rdb, keys, args...).Result()
+	raw, err := PeekScript.Run(ctx, rdb, keys, args...).Result()
 	if err != nil {
 		return nil, fmt.Errorf("luascripts: peek: %w", err)
 	}
@@ -86,22 +87,22 @@ func Peek(ctx context.Context, rdb redis.Scripter, now string, keys []string, bu
 }
 
 // GiveBack runs give_back.lua: it takes member out of all windows and puts their TTLs back. A
-// member that is not there is no error.
+// member that is not there is no error. One round trip, O(log N) a window.
 func GiveBack(ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []Budget) error {
 	args := make([]any, 0, 2+len(budgets))
 	args = append(args, now, member)
 	for _, b := range budgets {
 		args = append(args, b.windowMS)
 	}
-	if err := GiveBackSlot.Run(ctx, rdb, keys, args...).Err(); err != nil {
+	if err := GiveBackScript.Run(ctx, rdb, keys, args...).Err(); err != nil {
 		return fmt.Errorf("luascripts: give_back: %w", err)
 	}
 	return nil
 }
 
-// Reset runs reset.lua: it deletes the keys, all in one step.
+// Reset runs reset.lua: it deletes the keys, all in one step. One round trip.
 func Reset(ctx context.Context, rdb redis.Scripter, keys []string) error {
-	if err := ResetKeys.Run(ctx, rdb, keys).Err(); err != nil {
+	if err := ResetScript.Run(ctx, rdb, keys).Err(); err != nil {
 		return fmt.Errorf("luascripts: reset: %w", err)
 	}
 	return nil

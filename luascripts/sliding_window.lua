@@ -24,6 +24,9 @@
 -- Written for few server cycles: what can stay a string does, since a number costs redis.call a
 -- "%.17g" each time; '%d' formats faster, and to the digit below 2^53; the reply is filled in place.
 
+if #ARGV ~= 2 + 3 * #KEYS then
+  return redis.error_reply('ERR sliding_window: want 2 + 3 arguments for each key, got ' .. #ARGV)
+end
 local call, format = redis.call, string.format
 local now, member = ARGV[1], ARGV[4]
 if now == '' then
@@ -36,6 +39,7 @@ local reply = {1, 0, 0}
 for i = 1, #KEYS do
   local key, at = KEYS[i], i == 1 and 2 or 3 * i
   local window, limit = ARGV[at], ARGV[at + 1]
+  local _ = ARGV[i == 1 and 5 or at + 2] + 0 -- a TTL that is no number fails here, before any write
 
   call('ZREMRANGEBYSCORE', key, '0', format('%d', now - window))
   local count = call('ZCARD', key)

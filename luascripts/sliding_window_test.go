@@ -2,6 +2,7 @@ package luascripts_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
@@ -112,6 +113,20 @@ func TestSlidingWindowTimelines(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSlidingWindowSmallestLimit(t *testing.T) {
+	rdb := redistest.Client(t)
+	key := redistest.ID(t)
+	run(t, rdb, key, luascripts.ServerTime, time.Minute, 1, "a")
+	budgets := []luascripts.Budget{luascripts.NewBudget(math.MinInt, time.Minute)}
+	replies, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, "b", []string{key}, budgets)
+	require.NoError(t, err, "C1, C4")
+	require.Equal(t, []luascripts.Reply{{Count: 1, RetryAfter: time.Minute}}, replies)
+	replies, err = luascripts.Peek(t.Context(), rdb, luascripts.ServerTime, []string{key}, budgets)
+	require.NoError(t, err)
+	require.Equal(t, []luascripts.Reply{{Count: 1, RetryAfter: time.Minute}}, replies)
+	require.Equal(t, math.MinInt, budgets[0].Limit())
 }
 
 func TestSlidingWindowLargestWindow(t *testing.T) {
@@ -290,7 +305,8 @@ func TestScriptFlushLosesNothing(t *testing.T) {
 func TestWrongArityIsAnErrorAndWritesNothing(t *testing.T) {
 	rdb := redistest.Client(t)
 	key := redistest.ID(t)
-	for _, args := range [][]any{{}, {epoch}, {epoch, 60_000}, {epoch, "x", 1, "m", 61}, {epoch, 60_000, "x", "m", 61}} {
+	for _, args := range [][]any{{}, {epoch}, {epoch, 60_000}, {epoch, "x", 1, "m", 61}, {epoch, 60_000, "x", "m", 61},
+		{epoch, 60_000, 1, "m"}, {epoch, 60_000, 1, "m", "x"}, {epoch, 60_000, 1, "m", 61, 7}, {"x", 60_000, 1, "m", 61}} {
 		require.Error(t, luascripts.SlidingWindow.Run(t.Context(), rdb, []string{key}, args...).Err(), "%v", args)
 	}
 	require.Zero(t, rdb.Exists(t.Context(), key).Val())

@@ -46,7 +46,7 @@ func New(urls ...string) (redis.UniversalClient, error) {
 	for i, u := range urls {
 		o, err := parse(u)
 		if err == nil && len(urls) > 1 {
-			err = fitsCluster(o, all[0])
+			err = fitsCluster(o, all[0], strings.Contains(u, "?"))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("redisclient: address %d of %d: %w", i+1, len(urls), err)
@@ -70,18 +70,23 @@ func New(urls ...string) (redis.UniversalClient, error) {
 		Password:                   first.Password,
 		TLSConfig:                  first.TLSConfig,
 		MaxRetries:                 first.MaxRetries,
+		MinRetryBackoff:            first.MinRetryBackoff,
+		MaxRetryBackoff:            first.MaxRetryBackoff,
 		DialTimeout:                first.DialTimeout,
 		DialerRetries:              first.DialerRetries,
 		ReadTimeout:                first.ReadTimeout,
 		WriteTimeout:               first.WriteTimeout,
 		ContextTimeoutEnabled:      first.ContextTimeoutEnabled,
+		PoolFIFO:                   first.PoolFIFO,
 		PoolSize:                   first.PoolSize,
+		MaxConcurrentDials:         first.MaxConcurrentDials,
 		PoolTimeout:                first.PoolTimeout,
 		MinIdleConns:               first.MinIdleConns,
 		MaxIdleConns:               first.MaxIdleConns,
 		MaxActiveConns:             first.MaxActiveConns,
 		ConnMaxIdleTime:            first.ConnMaxIdleTime,
 		ConnMaxLifetime:            first.ConnMaxLifetime,
+		ConnMaxLifetimeJitter:      first.ConnMaxLifetimeJitter,
 		DisableIdentity:            first.DisableIdentity,
 		MaintNotificationsConfig:   noMaintNotifications(),
 		ClusterStateReloadInterval: reload,
@@ -121,15 +126,19 @@ func parse(address string) (*redis.Options, error) {
 }
 
 // fitsCluster tells what an address of a Cluster cannot have; first is nil for the first one.
-func fitsCluster(o, first *redis.Options) error {
+func fitsCluster(o, first *redis.Options, hasSettings bool) error {
 	switch {
 	case o.Network == "unix":
 		return errors.New("a Cluster is not reached over a Unix socket")
 	case o.DB != 0:
 		return fmt.Errorf("database %d: a Cluster has only database 0", o.DB)
-	case first == nil || o.Username == "" && o.Password == "":
+	case first == nil:
 		return nil
-	case o.Username != first.Username || o.Password != first.Password:
+	case hasSettings:
+		return errors.New("settings belong to address 1, whose count for all")
+	case o.TLSConfig != nil && first.TLSConfig == nil:
+		return errors.New("TLS belongs to address 1, whose scheme counts for all")
+	case (o.Username != "" || o.Password != "") && (o.Username != first.Username || o.Password != first.Password):
 		return errors.New("credentials differ from those of address 1")
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestNewHonoursTheURL(t *testing.T) {
 }
 
 func TestNewCluster(t *testing.T) {
-	c, err := New("redis://user:pw@127.0.0.1:7000", "127.0.0.1:7001", "redis://127.0.0.1:7002")
+	c, err := New("redis://user:pw@127.0.0.1:7000?max_retry_backoff=7s&pool_fifo=true&max_concurrent_dials=3", "127.0.0.1:7001", "redis://127.0.0.1:7002")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	o := c.(*redis.ClusterClient).Options()
@@ -54,6 +54,9 @@ func TestNewCluster(t *testing.T) {
 	require.True(t, o.ContextTimeoutEnabled)
 	require.Equal(t, 2*time.Second, o.ClusterStateReloadInterval)
 	require.Equal(t, 100*time.Millisecond, o.ReadTimeout)
+	require.Equal(t, 7*time.Second, o.MaxRetryBackoff)
+	require.True(t, o.PoolFIFO)
+	require.Equal(t, 3, o.MaxConcurrentDials)
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -74,6 +77,8 @@ func TestNewRefuses(t *testing.T) {
 		{[]string{"127.0.0.1:7000", ""}, "address 2 of 2"},
 		{[]string{"127.0.0.1:7000", "redis://127.0.0.1:7001/2"}, "address 2 of 2: database 2"},
 		{[]string{"redis://u:" + secret + "@h:1", "redis://u:" + secret + "2@h:2"}, "credentials differ"},
+		{[]string{"h:1", "rediss://h:2"}, "TLS belongs to address 1"},
+		{[]string{"h:1", "redis://h:2?read_timeout=5s"}, "settings belong to address 1"},
 		{[]string{"unix:///tmp/redis.sock", "127.0.0.1:7001"}, "Unix socket"},
 	} {
 		_, err := New(tt.urls...)

@@ -24,7 +24,8 @@ import (
 //   - this user may not load or run the scripts, or their commands on keys "ratelimit:*".
 //
 // It loads the scripts and writes nothing else. INFO, CONFIG GET and ACL are asked politely: where
-// they are forbidden, as on managed services, what they would tell is left out.
+// they are forbidden, as on managed services, what they would tell is left out. Permissions are asked
+// of one node of a Cluster, and a Ring is looked at through one of its shards.
 func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
 	var found []string
 	switch c := c.(type) {
@@ -45,8 +46,8 @@ func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
 	default:
 		found = checkServer(ctx, c)
 	}
-	if len(found) == 0 {
-		found = checkPermissions(ctx, c)
+	if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, "cannot be") }) {
+		found = append(found, checkPermissions(ctx, c)...)
 	}
 	slices.Sort(found)
 	problems := make([]error, len(found))
@@ -68,10 +69,14 @@ func checkServer(ctx context.Context, c redis.UniversalClient) (problems []strin
 			problems = append(problems, "the server is a replica and cannot count; connect to its master")
 		}
 	}
-	if policy := c.ConfigGet(ctx, "maxmemory*").Val(); policy["maxmemory"] != "0" && policy["maxmemory-policy"] != "" && policy["maxmemory-policy"] != "noeviction" {
-		problems = append(problems, fmt.Sprintf("maxmemory-policy is %s, which may evict the counts of users and so admit too much; want noeviction", policy["maxmemory-policy"]))
+	config := c.ConfigGet(ctx, "maxmemory*").Val()
+	if policy := config["maxmemory-policy"]; config["maxmemory"] != "0" && policy != "" && policy != "noeviction" {
+		problems = append(problems, fmt.Sprintf("maxmemory-policy is %s, which may evict the counts of users "+
+			"and so admit too much; want noeviction", policy))
 	}
-	for _, script := range []*redis.Script{luascripts.SlidingWindow, luascripts.PeekWindow, luascripts.GiveBackSlot, luascripts.ResetKeys} {
+	for _, script := range []*redis.Script{
+		luascripts.SlidingWindow, luascripts.PeekScript, luascripts.GiveBackScript, luascripts.ResetScript,
+	} {
 		if err := script.Load(ctx, c).Err(); err != nil {
 			return append(problems, fmt.Sprintf("the scripts cannot be loaded: %v", err))
 		}

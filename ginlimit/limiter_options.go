@@ -1,0 +1,72 @@
+package ginlimit
+
+import (
+	"fmt"
+	"time"
+)
+
+// LimiterOption adjusts a Limiter. The defaults suit almost everybody.
+type LimiterOption func(*limiterConfig)
+
+type limiterConfig struct {
+	clock      func() time.Time
+	killSwitch func() bool
+	hashTags   bool
+	timeout    time.Duration
+	replicas   int
+}
+
+// WithClock makes the limiter take the time, to the millisecond, from now instead of the Redis
+// server's clock. It is for tests and replays: processes whose clocks differ admit too much. Its
+// times are at or after the Unix epoch. It panics on nil.
+func WithClock(now func() time.Time) LimiterOption {
+	mustNotBeNil("WithClock: now", now)
+	return func(c *limiterConfig) { c.clock = now }
+}
+
+// WithKillSwitch replaces the environment variable RATE_LIMIT_DISABLED: while on returns true,
+// every call is allowed and Redis is not asked. It is called at most once for each decision, by
+// many goroutines at once. It panics on nil.
+func WithKillSwitch(on func() bool) LimiterOption {
+	mustNotBeNil("WithKillSwitch: on", on)
+	return func(c *limiterConfig) { c.killSwitch = on }
+}
+
+// WithHashTags puts the user part of every key in literal braces, so that all keys of a user share
+// a Cluster slot. A *redis.ClusterClient and a *redis.Ring get them anyway; the option is for a
+// Scripter that hides one. It changes the keys, so counts start anew. Memory limiters ignore it.
+func WithHashTags() LimiterOption {
+	return func(c *limiterConfig) { c.hashTags = true }
+}
+
+// WithTimeout bounds how long a decision waits for Redis, from connecting to giving back: what is
+// left of d is all that giving back has, and a slot that does not make it leaves with its window.
+// The default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
+// and none for other clients: see ContextTimeoutEnabled of go-redis. Memory limiters ignore it. It
+// panics unless d is positive.
+func WithTimeout(d time.Duration) LimiterOption {
+	if d <= 0 {
+		panic(fmt.Sprintf("ginlimit: WithTimeout: %v is not positive", d))
+	}
+	return func(c *limiterConfig) { c.timeout = d }
+}
+
+// WithReplicas divides every limit by n, for a memory limiter that is one of n replicas behind a
+// load balancer: together they then admit no more than the limit. It rounds down, but to no less
+// than 1, so a limit below n admits up to n in all. It panics unless n is positive, and NewLimiter
+// panics on it: Redis counts for all replicas.
+func WithReplicas(n int) LimiterOption {
+	if n <= 0 {
+		panic(fmt.Sprintf("ginlimit: WithReplicas: %d is not positive", n))
+	}
+	return func(c *limiterConfig) { c.replicas = n }
+}
+
+func newLimiterConfig(constructor string, opts []LimiterOption) limiterConfig {
+	c := limiterConfig{replicas: 1}
+	for _, opt := range opts {
+		mustNotBeNil(constructor+": option", opt)
+		opt(&c)
+	}
+	return c
+}
