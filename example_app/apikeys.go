@@ -40,7 +40,7 @@ func parseAPIKeys(list string, table *tiers.Store) (callers, error) {
 		}
 		key, owner := sha256.Sum256([]byte(part[1])), caller{part[2], tiers.Tier(part[3])}
 		if !slices.Contains(known, owner.tier) {
-			return nil, fmt.Errorf("entry %d: unknown tier %q, want one of %q", i+1, owner.tier, known)
+			return nil, fmt.Errorf("entry %d: unknown tier%s, want one of %q", i+1, shownTier(part[3]), known)
 		}
 		if _, again := found[key]; again {
 			return nil, fmt.Errorf("entry %d repeats the key of an entry before it", i+1)
@@ -48,6 +48,14 @@ func parseAPIKeys(list string, table *tiers.Store) (callers, error) {
 		found[key] = owner
 	}
 	return found, nil
+}
+
+// shownTier repeats a tier in an error if it is a word. What is not may be a key in the wrong place.
+func shownTier(tier string) string {
+	if regexp.MustCompile(`^[A-Za-z]{1,20}$`).MatchString(tier) {
+		return fmt.Sprintf(" %q", tier)
+	}
+	return ""
 }
 
 // demoCallers returns the owners of the demo keys.

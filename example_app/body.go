@@ -5,12 +5,41 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 )
 
-// maxBody is far above any conversation, in bytes.
-const maxBody = 1 << 20
+const (
+	maxBody  = 1 << 20          // far above any conversation of text, in bytes
+	bodyTime = 30 * time.Second // how long a client may take to send it
+)
+
+// boundBodies ends a connection whose client does not send its body in time, whether a handler reads
+// it or the server does before the next request. Once the body is there, an answer may take longer.
+func boundBodies(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != http.NoBody {
+			connection := http.NewResponseController(w)
+			_ = connection.SetReadDeadline(time.Now().Add(bodyTime)) // a writer of a test has none
+			r.Body = timedBody{r.Body, connection}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type timedBody struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func (b timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.connection.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
 
 // readBody reads the whole body before the handler runs, so that one that is too large reaches
 // neither the model nor a provider. The limit is http.MaxBytesHandler's, outside of Gin: there it

@@ -37,7 +37,7 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	// Unknown routes below /v1 cost a request too: guessing is not free.
 	router.NoRoute(belowV1(auth), belowV1(limit), fail(errNotFound))
 	router.NoMethod(belowV1(auth), belowV1(limit), fail(errMethodNotAllowed))
-	return http.MaxBytesHandler(router, maxBody)
+	return boundBodies(http.MaxBytesHandler(router, maxBody))
 }
 
 // belowV1 runs a middleware only where the path begins with /v1.

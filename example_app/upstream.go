@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -41,6 +43,12 @@ func forward(base *url.URL, apiKey string) gin.HandlerFunc {
 			}
 		},
 		ModifyResponse: func(res *http.Response) error {
+			if res.StatusCode < 200 || res.StatusCode > 599 {
+				return fmt.Errorf("provider answers with status %d", res.StatusCode)
+			}
+			res.Header.Del("Trailer") // a trailer would bring the headers that are kept here by the back door
+			res.Trailer = nil
+			res.Body = withoutTrailer{res.Body, res}
 			maps.DeleteFunc(res.Header, func(name string, _ []string) bool {
 				return name == "Set-Cookie" || strings.HasPrefix(name, "X-Ratelimit-")
 			})
@@ -57,6 +65,20 @@ func forward(base *url.URL, apiKey string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		proxy.ServeHTTP(finalWriter{c.Writer, c.Writer.Header().Clone()}, c.Request)
 	}
+}
+
+// withoutTrailer drops what the provider sends behind the body.
+type withoutTrailer struct {
+	io.ReadCloser
+	res *http.Response
+}
+
+func (b withoutTrailer) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.res.Trailer = nil
+	}
+	return n, err
 }
 
 // finalWriter puts this service's own headers, the limits, on the final answer: ReverseProxy clears

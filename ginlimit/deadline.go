@@ -11,8 +11,12 @@ import (
 // DefaultTimeout bounds a decision on Redis, giving back included, unless WithTimeout says otherwise.
 const DefaultTimeout = 100 * time.Millisecond
 
-// deadline is when a decision that begins now must have ended.
+// deadline is when a decision that begins now must have ended, giving back included.
 func (l *Limiter) deadline() time.Time { return time.Now().Add(l.timeout) }
+
+// reserve is the part of a decision's time that is kept for giving back, where there may be
+// something to give: a Redis that hangs then costs nothing in limiters before, which may have another.
+func (l *Limiter) reserve() time.Duration { return l.timeout / 5 }
 
 // impatientKey marks the context of a caller whose own deadline is ahead of the limiter's.
 type impatientKey struct{}

@@ -34,7 +34,7 @@ func decision(b luascripts.Budget, r luascripts.Reply) Decision {
 	return Decision{
 		Allowed:    r.Allowed,
 		Limit:      b.Limit(),
-		Remaining:  max(0, b.Limit()-r.Count),
+		Remaining:  max(0, max(0, b.Limit())-r.Count),
 		RetryAfter: r.RetryAfter,
 		Window:     b.Window(),
 	}

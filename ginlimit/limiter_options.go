@@ -39,8 +39,9 @@ func WithHashTags() LimiterOption {
 	return func(c *limiterConfig) { c.hashTags = true }
 }
 
-// WithTimeout bounds how long a decision waits for Redis, from connecting to giving back: what is
-// left of d is all that giving back has, and a slot that does not make it leaves with its window.
+// WithTimeout bounds how long a decision waits for Redis, from connecting to giving back. Where there
+// may be something to give back a fifth of d is kept for it; a slot that does not make it leaves with
+// its window.
 // The default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
 // and none for other clients: see ContextTimeoutEnabled of go-redis. Memory limiters ignore it. It
 // panics unless d is positive.

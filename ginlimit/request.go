@@ -66,7 +66,11 @@ func tighter(a, b Decision) bool {
 // error this limiter's share of it goes back: another one may decide now.
 func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, deadline time.Time) (Decision, error) {
 	before := len(r.taken)
-	bounded, cancel := l.bounded(ctx, deadline)
+	until := deadline
+	if before > 0 || len(p) > 1 {
+		until = deadline.Add(-l.reserve())
+	}
+	bounded, cancel := l.bounded(ctx, until)
 	defer cancel()
 	var tightest Decision
 	for _, step := range p {

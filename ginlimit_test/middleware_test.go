@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/luascripts"
 	"github.com/gin-tiers/ratelimit/tiers"
@@ -638,4 +639,26 @@ func TestUsersBehindOneAddress(t *testing.T) {
 	require.Equal(t, http.StatusOK, api.as("alice").StatusCode)
 	require.Equal(t, http.StatusOK, api.as("bob").StatusCode)
 	require.Equal(t, http.StatusTooManyRequests, api.as("alice").StatusCode)
+}
+
+// hungScripter answers nothing until its caller's deadline.
+type hungScripter struct{ redis.Scripter }
+
+func (hungScripter) EvalSha(ctx context.Context, _ string, _ []string, _ ...any) *redis.Cmd {
+	<-ctx.Done()
+	return redis.NewCmdResult(nil, ctx.Err())
+}
+
+// A limiter whose Redis hangs costs nothing in one before it, whose Redis is another.
+func TestAHungRedisBehindAGoodOne(t *testing.T) {
+	captureLogs(t)
+	good, err := redisclient.New(redistest.Start(t).URL())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = good.Close() })
+	api := serve(t,
+		ginlimit.New(ginlimit.NewLimiter(good, ginlimit.WithTimeout(time.Minute)), resolver, ginlimit.WithAtomicWindows()),
+		ginlimit.New(ginlimit.NewLimiter(hungScripter{}, ginlimit.WithTimeout(time.Second)), resolver))
+	r := api.as("alice")
+	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+	require.Zero(t, good.ZCard(t.Context(), "ratelimit:alice:60").Val())
 }

@@ -10,7 +10,8 @@
 //	| MaxRetries              | 3        | 1      | one lost reply is repeated, an outage is not          |
 //	| Cluster state reload    | 60 s     | 2 s    | finds a promoted replica                              |
 //
-// A setting in a URL's query, such as ?read_timeout=250ms or ?pool_size=50, wins.
+// A setting in a URL's query, such as ?read_timeout=250ms or ?pool_size=50, wins; one that is 0 counts
+// as not given, and ?max_retries=-1 is none.
 package redisclient
 
 import (
@@ -18,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -108,8 +108,7 @@ func parse(address string) (*redis.Options, error) {
 	}
 	o, err := redis.ParseURL(address)
 	if err != nil {
-		var leaky *url.Error // quotes the whole URL
-		if errors.As(err, &leaky) {
+		if strings.Contains(address, "@") { // the error may quote what was taken for another part
 			err = errors.New("not a URL that can be parsed; is a special character in the password percent-encoded?")
 		}
 		return nil, err

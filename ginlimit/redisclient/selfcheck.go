@@ -21,18 +21,19 @@ import (
 //
 //   - the server cannot be reached, is a replica, or is older than Redis 6.2;
 //   - its maxmemory-policy may evict keys of the limiter, which admits users again that had none left;
-//   - this user may not load or run the scripts, or their commands on keys "ratelimit:*".
+//   - this user may not load or run the scripts, or their commands on keys "ratelimit:*";
+//   - the server belongs to a Cluster, and the client does not know.
 //
-// It loads the scripts and writes nothing else. INFO, CONFIG GET and ACL are asked politely: where
-// they are forbidden, as on managed services, what they would tell is left out. Permissions are asked
-// of one node of a Cluster, and a Ring is looked at through one of its shards.
+// It loads the scripts and runs each on a key of its own, which it deletes. INFO and CONFIG GET are
+// asked politely: where they are forbidden, as on managed services, what they would tell is left out.
+// The scripts run on one node of a Cluster, and a Ring is looked at through one of its shards.
 func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
 	var found []string
 	switch c := c.(type) {
 	case *redis.ClusterClient:
 		var mu sync.Mutex
 		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			problems := checkServer(ctx, node)
+			problems := checkServer(ctx, node, true)
 			mu.Lock()
 			defer mu.Unlock()
 			for _, p := range problems {
@@ -44,10 +45,12 @@ func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
 			found = append(found, fmt.Sprintf("the Cluster cannot be reached: %v", err))
 		}
 	default:
-		found = checkServer(ctx, c)
+		found = checkServer(ctx, c, false)
 	}
 	if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, "cannot be") }) {
-		found = append(found, checkPermissions(ctx, c)...)
+		if err := checkScripts(ctx, c); err != nil {
+			found = append(found, "the scripts cannot be run: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
 	}
 	slices.Sort(found)
 	problems := make([]error, len(found))
@@ -57,16 +60,20 @@ func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
 	return errors.Join(problems...)
 }
 
-func checkServer(ctx context.Context, c redis.UniversalClient) (problems []string) {
+func checkServer(ctx context.Context, c redis.UniversalClient, inCluster bool) (problems []string) {
 	if err := c.Ping(ctx).Err(); err != nil && !redis.IsPermissionError(err) {
 		return []string{fmt.Sprintf("the server cannot be reached: %v", err)}
 	}
-	if info, err := c.InfoMap(ctx, "server", "replication").Result(); err == nil {
+	if info, err := c.InfoMap(ctx, "server", "replication", "cluster").Result(); err == nil {
 		if version := info["Server"]["redis_version"]; tooOld(version) {
 			problems = append(problems, fmt.Sprintf("the server is Redis %s; the scripts need 6.2 or newer", version))
 		}
 		if role := info["Replication"]["role"]; role == "slave" {
 			problems = append(problems, "the server is a replica and cannot count; connect to its master")
+		}
+		if info["Cluster"]["cluster_enabled"] == "1" && !inCluster {
+			problems = append(problems, "the server belongs to a Cluster, which this client does not know; "+
+				"give New several of its addresses, or its one address twice")
 		}
 	}
 	config := c.ConfigGet(ctx, "maxmemory*").Val()
@@ -84,33 +91,23 @@ func checkServer(ctx context.Context, c redis.UniversalClient) (problems []strin
 	return problems
 }
 
-// probeKey is a key that no user has: its window is not one of the middleware's.
-const probeKey = "ratelimit:self-check:1"
+// probeKey is a key that no user has: ids are encoded, and "!" would not stand in one.
+const probeKey = "ratelimit:!self-check:1"
 
-// probes are the commands of the scripts that a rejection does not run, on probeKey.
-var probes = [][]any{
-	{"zadd", probeKey, 0, "m"}, {"expire", probeKey, 1}, {"zrem", probeKey, "m"}, {"pttl", probeKey}, {"pexpire", probeKey, 1},
-	{"zcount", probeKey, 0, 1}, {"zrangebyscore", probeKey, 0, 1}, {"unlink", probeKey},
-}
-
-// checkPermissions rejects a request, which runs a script and writes nothing, and asks the ACL for
-// the other commands.
-func checkPermissions(ctx context.Context, c redis.UniversalClient) (problems []string) {
-	nothing := []luascripts.Budget{luascripts.NewBudget(0, time.Second)}
-	if _, err := luascripts.Admit(ctx, c, luascripts.ServerTime, "self-check", []string{probeKey}, nothing); err != nil {
-		return []string{fmt.Sprintf("the scripts cannot be run: %v", err)}
-	}
-	user, err := c.ACLWhoAmI(ctx).Result()
-	if err != nil {
-		return nil
-	}
-	for _, command := range probes {
-		answer, err := c.Do(ctx, append([]any{"acl", "dryrun", user}, command...)...).Text()
-		if err == nil && answer != "OK" {
-			problems = append(problems, "a permission is missing: "+answer)
+// checkScripts runs all that a limiter does once, on a key of its own that is gone afterwards.
+func checkScripts(ctx context.Context, c redis.UniversalClient) error {
+	keys := []string{probeKey}
+	two, one := []luascripts.Budget{luascripts.NewBudget(2, time.Second)}, []luascripts.Budget{luascripts.NewBudget(1, time.Second)}
+	for _, member := range []string{"a", "b"} {
+		if _, err := luascripts.Admit(ctx, c, luascripts.ServerTime, member, keys, two); err != nil {
+			return err
 		}
 	}
-	return problems
+	_, rejected := luascripts.Admit(ctx, c, luascripts.ServerTime, "c", keys, one)
+	_, peeked := luascripts.Peek(ctx, c, luascripts.ServerTime, keys, one)
+	return errors.Join(rejected, peeked,
+		luascripts.GiveBack(ctx, c, luascripts.ServerTime, "b", keys, two),
+		luascripts.Reset(ctx, c, keys))
 }
 
 // tooOld tells whether a version, such as "7.0.15", is below 6.2; one that cannot be read is not.
