@@ -198,3 +198,36 @@ func TestForwardedBodyTooLarge(t *testing.T) {
 		read(t, a.open(t, req)).wantError(t, 413, "invalid_request_error", nil, "request_too_large")
 	}
 }
+
+// A provider may answer with what net/http refuses to write: that must not take the app down.
+func TestProviderStatusIsImpossible(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{"000", "099", "600", "999"} {
+		a, _ := provider(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				fmt.Fprintf(conn, "HTTP/1.1 %s X\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", status)
+				conn.Close()
+			}
+		})
+		for range 2 {
+			require.Equal(t, 502, a.send(t, "GET", "/v1/models", ownKey, "").status, status)
+		}
+	}
+}
+
+func TestProviderTrailersStayOut(t *testing.T) {
+	t.Parallel()
+	a, _ := provider(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "Set-Cookie")
+		fmt.Fprint(w, "{}")
+		w.Header().Set("Set-Cookie", "announced=1")
+		w.Header().Set(http.TrailerPrefix+"X-Ratelimit-Remaining", "7")
+	})
+	resp := a.open(t, a.request(t, "GET", "/v1/models", ownKey, nil))
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "{}", string(body))
+	require.Empty(t, resp.Trailer)
+	require.Equal(t, "59", resp.Header.Get("X-RateLimit-Remaining"))
+}
