@@ -19,7 +19,6 @@ import (
 
 // scriptedStore answers what a test says: for outages that no server can be made to have at will.
 type scriptedStore struct {
-	store
 	err   error
 	asked int
 }

@@ -39,7 +39,7 @@ func TestSelfCheckNamesWhatIsWrong(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.Start(t)
 	host, port := split(t, master.Addr)
-	require.NoError(t, replica.Client(t).SlaveOf(t.Context(), host, port).Err())
+	require.NoError(t, replica.Client(t).ReplicaOf(t.Context(), host, port).Err())
 	require.ErrorContains(t, SelfCheck(t.Context(), connect(t, replica.URL())), "is a replica")
 
 	down := redistest.Start(t)
