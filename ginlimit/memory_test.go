@@ -1,0 +1,223 @@
+package ginlimit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/luascripts"
+)
+
+// What MemoryKeys and MemoryEntries bound, in bytes: a window of a user, with a key of ordinary
+// length, and each request in it. BenchmarkMemory measures them.
+const (
+	bytesPerKey   = 450
+	bytesPerEntry = 135
+)
+
+// heap is what is in use after a collection.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // the second one frees what pools held during the first
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// fill admits each requests of every user from index first on.
+func fill(s *memoryStore, first, users, each int) {
+	for n := range each {
+		for i := first; i < first+users; i++ {
+			// As long as a UUID.
+			admitTo(s, i, math.MaxInt, strconv.Itoa(1_000_000*(n+1)+i)+"-0000-4000-8000-00000000000")
+		}
+	}
+}
+
+// admitTo decides one request of a user, whose index it takes.
+func admitTo(s *memoryStore, user, limit int, member string) luascripts.Reply {
+	replies, _ := s.admit(context.Background(), member, []string{memoryKey(user)}, []luascripts.Budget{luascripts.NewBudget(limit, day)})
+	return replies[0]
+}
+
+func memoryKey(i int) string {
+	return "ratelimit:u-0123456789ABCDEFGHIJKLM" + strconv.Itoa(i) + ":86400"
+}
+
+// requireCounted checks that the count of entries is right, and that no log is kept for nothing.
+func requireCounted(t require.TestingT, s *memoryStore) {
+	entries := 0
+	for _, log := range s.logs.Values() {
+		require.Positive(t, log.len())
+		entries += log.len()
+	}
+	require.Equal(t, entries, s.entries)
+}
+
+// BenchmarkMemory reports what a memory limiter at its bounds keeps, in bytes for each key and each
+// entry.
+//
+//	go test -run '^$' -bench 'Memory$' -benchtime 1x ./ginlimit
+func BenchmarkMemory(b *testing.B) {
+	for _, bm := range []struct{ keys, entries int }{
+		{MemoryKeys, MemoryKeys}, {MemoryKeys, MemoryEntries}, {MemoryEntries / 100, MemoryEntries}, {1, MemoryEntries},
+	} {
+		b.Run(fmt.Sprintf("keys=%d/entries=%d", bm.keys, bm.entries), func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				s := newMemoryStore(nil)
+				fill(s, 0, bm.keys, bm.entries/bm.keys)
+				grown := float64(heap() - before)
+				b.ReportMetric(grown/float64(bm.keys), "B/key")
+				b.ReportMetric(grown/float64(bm.entries), "B/entry")
+				b.ReportMetric(grown/1e6, "MB")
+				runtime.KeepAlive(s)
+			}
+		})
+	}
+}
+
+// A million users, each of them once: the memory is that of MemoryKeys of them (G9).
+func TestMemoryOfAMillionKeysIsBounded(t *testing.T) {
+	before := heap()
+	s := newMemoryStore(nil)
+	fill(s, 0, 1_000_000, 1)
+	require.LessOrEqual(t, heap()-before, int64(MemoryKeys*(bytesPerKey+bytesPerEntry)))
+	require.Equal(t, MemoryKeys, s.logs.Len())
+	requireCounted(t, s)
+}
+
+// Beyond MemoryKeys the user who was seen longest ago starts anew, and nobody else.
+func TestMemoryForgetsWhoWasSeenLongestAgo(t *testing.T) {
+	s := newMemoryStore(newClock().now)
+	calls := 0
+	call := func(user int) luascripts.Reply {
+		calls++
+		return admitTo(s, user, 1, strconv.Itoa(calls))
+	}
+	fill(s, 0, MemoryKeys, 1)
+	require.False(t, call(0).Allowed, "a rejected call is a call: user 0 was seen last")
+	require.True(t, call(MemoryKeys).Allowed, "a new user")
+	require.Equal(t, MemoryKeys, s.logs.Len())
+	for _, i := range []int{0, 2, MemoryKeys - 1, MemoryKeys} {
+		require.False(t, call(i).Allowed, "user %d is not forgotten", i)
+	}
+	require.True(t, call(1).Allowed, "user 1 was seen longest ago")
+	requireCounted(t, s)
+}
+
+// Beyond MemoryEntries whole users are forgotten, longest ago first, but never the one who calls,
+// however much that one has.
+func TestMemoryEntriesAreBounded(t *testing.T) {
+	s := newMemoryStore(newClock().now)
+	const share = MemoryEntries / 10
+	put := func(user, entries int) { // admitted at one moment; who asked does not matter here
+		log := newRequestLog()
+		log.entries = slices.Repeat([]logEntry{{at: epoch}}, entries)
+		s.logs.Add(memoryKey(user), log)
+		s.entries += entries
+	}
+	held := func() (users []int) {
+		for user := range 12 {
+			if s.logs.Contains(memoryKey(user)) {
+				users = append(users, user)
+			}
+		}
+		return users
+	}
+
+	for user := range 10 {
+		put(user, share)
+	}
+	admitTo(s, 0, math.MaxInt, "one too many")
+	require.Equal(t, []int{0, 2, 3, 4, 5, 6, 7, 8, 9}, held(), "user 1 was seen longest ago, user 0 calls")
+
+	put(10, share-2)
+	admitTo(s, 10, math.MaxInt, "the last that has room")
+	require.Equal(t, MemoryEntries, s.entries)
+	require.Equal(t, []int{0, 2, 3, 4, 5, 6, 7, 8, 9, 10}, held())
+	admitTo(s, 11, math.MaxInt, "one too many")
+	require.Equal(t, []int{0, 3, 4, 5, 6, 7, 8, 9, 10, 11}, held())
+	requireCounted(t, s)
+
+	s = newMemoryStore(newClock().now)
+	put(0, MemoryEntries)
+	for i := range 2 {
+		require.True(t, admitTo(s, 0, math.MaxInt, strconv.Itoa(-i-1)).Allowed)
+	}
+	require.Equal(t, MemoryEntries+2, s.entries, "there is nobody else to forget")
+	admitTo(s, 1, math.MaxInt, "another user's")
+	require.Equal(t, []int{1}, held())
+	requireCounted(t, s)
+}
+
+// What has left its window is freed at the user's next call, also where something else stays.
+func TestMemoryFreesWhatHasExpired(t *testing.T) {
+	for name, next := range map[string]int64{"all of it": 2 * day.Milliseconds(), "all but one": day.Milliseconds()} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			before := heap()
+			s := newMemoryStore(c.now)
+			fill(s, 0, 1, 100_000)
+			require.Greater(t, heap()-before, int64(5_000_000), "bytes, of 100,000 entries")
+			c.set(day.Milliseconds() / 2)
+			admitTo(s, 0, math.MaxInt, "half a day later")
+			c.set(next)
+			admitTo(s, 0, math.MaxInt, "now")
+			require.LessOrEqual(t, s.entries, 2)
+			require.Less(t, heap()-before, int64(1_000_000), "bytes, of %d entries", s.entries)
+			runtime.KeepAlive(s)
+		})
+	}
+}
+
+// 100 goroutines, the default clock: exactly the limit of every user (G10).
+func TestMemoryIsExactUnderLoad(t *testing.T) {
+	const users, limit = 10, 10
+	l := NewMemoryLimiter()
+	var admitted [users]atomic.Int64
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			for i := range 3 * users {
+				d, err := l.Check(t.Context(), strconv.Itoa(i%users), limit, day)
+				if err != nil {
+					t.Error(err)
+				} else if d.Allowed {
+					admitted[i%users].Add(1)
+				}
+				_, _ = l.Peek(t.Context(), strconv.Itoa(i%users), limit, day)
+				_, _ = l.Scope("other").Check(t.Context(), strconv.Itoa(i%users), limit, time.Second)
+				_ = l.Scope("other").Reset(t.Context(), strconv.Itoa(i%users), time.Second)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range users {
+		require.EqualValues(t, limit, admitted[i].Load(), "user %d", i)
+	}
+	requireCounted(t, l.store.(*memoryStore))
+}
+
+// The default clock is the monotonic one, which no administrator or time server steps: its wall
+// time moves by exactly what the monotonic reading moves. That of time.Now is read separately.
+func TestMemoryClockIsMonotonic(t *testing.T) {
+	clock := newMemoryStore(nil).clock
+	first := clock()
+	require.WithinDuration(t, time.Now(), first, time.Minute, "it starts at the real time")
+	for range 1000 {
+		now := clock()
+		require.Equal(t, now.Sub(first), now.Round(0).Sub(first.Round(0)))
+		require.GreaterOrEqual(t, now.Sub(first), time.Duration(0))
+	}
+	require.Positive(t, clock().Sub(first), "it runs")
+}

@@ -1,0 +1,548 @@
+package ginlimit_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+	"github.com/gin-tiers/ratelimit/luascripts"
+)
+
+var soakTime = flag.Duration("soak", 0, "how long TestSoak runs; 0 skips it")
+
+// Mixed traffic at full speed, on two clients of one Redis and its clock. Every reply must be the one
+// that a list of admissions gives, taken in the server's own order; in the end the callers were
+// admitted exactly as often as that list says, Redis holds exactly what is left of it, every key has
+// its TTL, and neither side's memory has grown.
+//
+//	go test ./ginlimit_test -run TestSoak -soak 60s -v
+func TestSoak(t *testing.T) {
+	if *soakTime == 0 {
+		t.Skip("runs by -soak 60s")
+	}
+	const phases, workers = 4, 16
+	srv := redistest.Start(t)
+	s := newSoak(t, srv)
+	var first, last footprint
+	for phase := range phases {
+		end := time.Now().Add(*soakTime / phases)
+		var wg sync.WaitGroup
+		for worker := range workers {
+			random := rand.New(rand.NewPCG(uint64(phase), uint64(worker)))
+			wg.Go(func() {
+				for time.Now().Before(end) && !t.Failed() {
+					s.act(phase, random)
+				}
+			})
+		}
+		wg.Wait()
+		require.False(t, t.Failed())
+		last = s.settle(phase)
+		if phase == 0 {
+			first = last
+		}
+	}
+	total := s.audit.next - 1
+	t.Logf("%d script calls, %.0f/s; %d admitted; %+v after the first quarter, %+v after the last",
+		total, float64(total)/soakTime.Seconds(), s.admittedInAll(), first, last)
+	require.LessOrEqual(t, last.redis, first.redis+2<<20, "bytes that Redis has in use beyond its keys")
+	require.LessOrEqual(t, last.heap, first.heap+4<<20, "bytes of Go's heap")
+	require.LessOrEqual(t, last.goroutines, first.goroutines+2)
+}
+
+// footprint is what is in use while nothing happens.
+type footprint struct {
+	redis, heap int64 // bytes
+	goroutines  int
+}
+
+type soak struct {
+	t        *testing.T
+	srv      *redistest.Server
+	rdb      *redis.Client
+	audit    *audit
+	limiters [2]*ginlimit.Limiter
+	routers  [2]http.Handler
+
+	admitted [len(families)]atomic.Int64 // as the callers saw it
+}
+
+func newSoak(t *testing.T, srv *redistest.Server) *soak {
+	s := &soak{t: t, srv: srv, rdb: srv.Client(t), audit: newAudit(t)}
+	for i := range s.limiters {
+		l := ginlimit.NewLimiter(&ledger{rdb: srv.Client(t), audit: s.audit}, ginlimit.WithTimeout(time.Minute))
+		s.limiters[i], s.routers[i] = l, soakRouter(t, l)
+	}
+	return s
+}
+
+// The routes of the service, and the windows that a request takes on each.
+var routes = []struct {
+	path  string
+	takes []string
+}{
+	{"/atomic", []string{":60", ":86400"}},
+	{"/separate", []string{":60", ":86400"}},
+	{"/twice", []string{":60", ":86400"}},
+	{"/scoped", []string{":60", ":86400", ":images:60", ":images:86400"}},
+	{"/stacked", []string{":60", ":86400", ":inner:60", ":inner:86400"}},
+}
+
+// families are the kinds of keys: those of Check, and the middleware's by what follows the user.
+var families = [...]string{"check", ":60", ":86400", ":images:60", ":images:86400", ":inner:60", ":inner:86400"}
+
+func family(key string) int {
+	user, rest, _ := strings.Cut(strings.TrimPrefix(key, "ratelimit:"), ":")
+	if strings.HasPrefix(user, "check-") {
+		return 0
+	}
+	return slices.Index(families[:], ":"+rest)
+}
+
+func soakRouter(t *testing.T, l *ginlimit.Limiter) http.Handler {
+	budgets := ginlimit.WithTiers(table(t, 30, 45))
+	separate, atomic := ginlimit.New(l, resolver, budgets), ginlimit.New(l, resolver, budgets, ginlimit.WithAtomicWindows())
+	router := gin.New()
+	router.Use(headerAuth)
+	ok := func(c *gin.Context) { c.Status(http.StatusOK) }
+	router.GET("/atomic", atomic, ok)
+	router.GET("/separate", separate, ok)
+	router.GET("/twice", separate, separate, ok)
+	router.GET("/scoped", ginlimit.New(l, resolver, budgets, ginlimit.WithScope("images", table(t, 10, 15))), ok)
+	router.GET("/stacked", atomic, ginlimit.New(l.Scope("inner"), resolver, ginlimit.WithTiers(table(t, 5, 8))), ok)
+	return router
+}
+
+// act makes one call of some kind. Users of the middleware are others in each phase; those of Check
+// stay, and are joined by ever new ones that call once or twice.
+func (s *soak) act(phase int, random *rand.Rand) {
+	ctx := context.Background()
+	i := random.IntN(len(s.limiters))
+	l := s.limiters[i]
+	client := fmt.Sprintf("client-%d-%d", phase, random.IntN(100))
+	checker := fmt.Sprintf("check-%d", random.IntN(20))
+	limit, window := random.IntN(20)-1, time.Duration(1+random.IntN(3))*time.Second
+	var err error
+	switch n := random.IntN(1000); {
+	case n < 400:
+		route := routes[random.IntN(len(routes))]
+		req := httptest.NewRequest(http.MethodGet, route.path, nil)
+		req.Header.Set(headerUser, client)
+		w := httptest.NewRecorder()
+		s.routers[i].ServeHTTP(w, req)
+		if w.Code == http.StatusOK {
+			for _, suffix := range route.takes {
+				s.admitted[slices.Index(families[:], suffix)].Add(1)
+			}
+		} else if w.Code != http.StatusTooManyRequests {
+			err = fmt.Errorf("%s: %d %s", route.path, w.Code, w.Body)
+		}
+	case n < 800:
+		if n < 500 {
+			checker = fmt.Sprintf("check-once-%d", random.Uint64())
+		}
+		var d ginlimit.Decision
+		if d, err = l.Check(ctx, checker, limit, window); d.Allowed {
+			s.admitted[0].Add(1)
+		}
+	case n < 850:
+		_, err = l.Peek(ctx, checker, limit, window)
+	case n < 900:
+		_, err = l.Scope("images").Peek(ctx, client, 10, time.Minute)
+	case n < 901: // so seldom that most requests live to leave their window
+		err = l.Reset(ctx, checker, time.Second, 2*time.Second, 3*time.Second)
+	case n < 950:
+		err = l.Reset(ctx, client)
+	case n < 999:
+		err = l.Reset(ctx, client, time.Minute) // so that the day is the window that is full
+	default:
+		err = s.rdb.ScriptFlush(ctx).Err()
+	}
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// settle compares everything while nothing happens, and then lets the phase's users go.
+func (s *soak) settle(phase int) (f footprint) {
+	t, ctx := s.t, s.t.Context()
+	require.Empty(t, s.audit.pending, "calls that wait for an earlier one")
+	for i, name := range families {
+		require.EqualValues(t, s.admitted[i].Load(), s.audit.admitted[i], "admitted, %s", name)
+	}
+
+	var inKeys int64
+	seen := map[string]bool{}
+	for scan := s.rdb.Scan(ctx, 0, "", 1000).Iterator(); scan.Next(ctx); {
+		key := scan.Val()
+		if key == sequence || seen[key] {
+			continue
+		}
+		seen[key] = true
+		inKeys += s.compare(key)
+	}
+	now := s.rdb.Time(ctx).Val().UnixMilli()
+	for key, log := range s.audit.logs {
+		require.True(t, seen[key] || len(log.live(now)) == 0, "%s is gone, with %d requests in its window", key, len(log.live(now)))
+	}
+	f.redis = s.info("memory", "used_memory") - inKeys
+
+	for user := range 100 {
+		for _, scope := range []string{"", "images", "inner"} {
+			require.NoError(t, s.limiters[0].Scope(scope).Reset(ctx, fmt.Sprintf("client-%d-%d", phase, user)))
+		}
+	}
+	s.audit.forget(now)
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	f.heap, f.goroutines = int64(stats.HeapAlloc), runtime.NumGoroutine()
+	return f
+}
+
+// compare holds a key against the audit's list and returns its size in Redis. A TTL is window + 1 s
+// from the newest request on; the server's clock moves on a little between reading it and setting it.
+func (s *soak) compare(key string) int64 {
+	t, ctx := s.t, s.t.Context()
+	pipe := s.rdb.TxPipeline()
+	began, entries, expiry := pipe.Time(ctx), pipe.ZRangeWithScores(ctx, key, 0, -1), pipe.PExpireTime(ctx, key)
+	size := pipe.MemoryUsage(ctx, key)
+	if _, err := pipe.Exec(ctx); err == redis.Nil {
+		return 0 // it has expired since it was listed
+	} else {
+		require.NoError(t, err)
+	}
+	log := s.audit.logs[key]
+	require.NotNil(t, log, "%s", key)
+
+	var got, want []entry
+	for _, z := range entries.Val() {
+		got = append(got, entry{int64(z.Score), z.Member.(string)})
+	}
+	now := began.Val().UnixMilli()
+	got, want = (&requests{window: log.window, entries: got}).live(now), slices.Clone(log.live(now))
+	slices.SortFunc(want, func(a, b entry) int { // as Redis sorts them
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return strings.Compare(a.member, b.member)
+	})
+	require.Equal(t, want, got, "%s", key)
+
+	require.Positive(t, expiry.Val(), "%s has no TTL", key)
+	newest := int64(entries.Val()[len(entries.Val())-1].Score)
+	require.InDelta(t, newest+log.window+1000, expiry.Val().Milliseconds(), 900, "%s expires at", key)
+	return size.Val()
+}
+
+func (s *soak) info(section, field string) int64 {
+	text, err := s.rdb.Info(s.t.Context(), section).Result()
+	require.NoError(s.t, err)
+	_, value, _ := strings.Cut(text, field+":")
+	value, _, _ = strings.Cut(value, "\r")
+	n, err := strconv.ParseInt(value, 10, 64)
+	require.NoError(s.t, err)
+	return n
+}
+
+func (s *soak) admittedInAll() (n int64) {
+	for i := range s.admitted {
+		n += s.admitted[i].Load()
+	}
+	return n
+}
+
+// ledger stands between a limiter and Redis. It runs each script in a transaction that numbers it
+// and reads the server's clock around it, and shows it all to the audit.
+type ledger struct {
+	redis.Scripter // of which the scripts use Eval and EvalSha
+	rdb            *redis.Client
+	audit          *audit
+}
+
+// sequence is the key that numbers the transactions.
+const sequence = "sequence"
+
+// audited is one script call that Redis has run.
+type audited struct {
+	number      int64
+	sha         string
+	keys        []string
+	args        []any
+	from, until int64 // the server's clock before and after, Unix milliseconds
+	reply       any   // nil: the server did not know the script
+	scores      []int64
+}
+
+func (l *ledger) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	return l.run(ctx, sha, keys, args, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) })
+}
+
+func (l *ledger) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	return l.run(ctx, redis.NewScript(script).Hash(), keys, args, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.Eval(ctx, script, keys, args...) })
+}
+
+func (l *ledger) run(ctx context.Context, sha string, keys []string, args []any, script func(redis.Pipeliner) *redis.Cmd) *redis.Cmd {
+	pipe := l.rdb.TxPipeline()
+	number, from := pipe.Incr(ctx, sequence), pipe.Time(ctx)
+	cmd := script(pipe)
+	until := pipe.Time(ctx)
+	var scores []*redis.FloatCmd
+	if sha == luascripts.SlidingWindow.Hash() {
+		for _, key := range keys {
+			scores = append(scores, pipe.ZScore(ctx, key, args[3].(string)))
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	if number.Err() != nil || until.Err() != nil || cmd.Err() != nil && !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		l.audit.t.Errorf("a call that cannot be audited: %v, %v, %v", number.Err(), until.Err(), cmd.Err())
+		return cmd
+	}
+	c := audited{number: number.Val(), sha: sha, keys: keys, args: args, from: from.Val().UnixMilli(), until: until.Val().UnixMilli()}
+	c.reply, _ = cmd.Result()
+	for _, score := range scores {
+		c.scores = append(c.scores, int64(score.Val())) // 0: not there
+	}
+	l.audit.add(c)
+	return cmd
+}
+
+// audit repeats every call, in the order in which Redis ran them, on lists of requests.
+type audit struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	next     int64 // number of the call that comes next
+	pending  map[int64]audited
+	logs     map[string]*requests
+	admitted [len(families)]int64
+}
+
+func newAudit(t *testing.T) *audit {
+	return &audit{t: t, next: 1, pending: map[int64]audited{}, logs: map[string]*requests{}}
+}
+
+// requests are what was admitted under one key.
+type requests struct {
+	window  int64           // milliseconds
+	entries []entry         // in the order of admission
+	cleared map[string]bool // members that a reset took out
+}
+
+type entry struct {
+	at     int64 // Unix milliseconds
+	member string
+}
+
+// live are the requests in (now-window, now]. The server's clock never goes back here.
+func (r *requests) live(now int64) []entry {
+	for i, e := range r.entries {
+		if e.at > now-r.window {
+			return r.entries[i:]
+		}
+	}
+	return nil
+}
+
+func (r *requests) index(member string) int {
+	return slices.IndexFunc(r.entries, func(e entry) bool { return e.member == member })
+}
+
+func (a *audit) add(c audited) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pending[c.number] = c
+	for !a.t.Failed() {
+		c, ok := a.pending[a.next]
+		if !ok {
+			return
+		}
+		delete(a.pending, a.next)
+		a.next++
+		a.take(c)
+	}
+}
+
+func (a *audit) take(c audited) {
+	if c.reply == nil {
+		return
+	}
+	switch c.sha {
+	case luascripts.SlidingWindow.Hash():
+		windows := []budget{{number(c.args[1]), number(c.args[2])}}
+		for i := 5; i < len(c.args); i += 3 {
+			windows = append(windows, budget{number(c.args[i]), number(c.args[i+1])})
+		}
+		member := c.args[3].(string)
+		if now, ok := a.explain(c, func(now int64) []int64 { return a.decide(c, windows, member, now) }); ok {
+			a.admit(c, member, now)
+		}
+	case luascripts.PeekScript.Hash():
+		var windows []budget
+		for i := 1; i < len(c.args); i += 2 {
+			windows = append(windows, budget{number(c.args[i]), number(c.args[i+1])})
+		}
+		a.explain(c, func(now int64) (want []int64) {
+			for i, key := range c.keys {
+				want = append(want, a.log(key, windows[i]).decide(windows[i], now)...)
+			}
+			return want
+		})
+	case luascripts.GiveBackScript.Hash():
+		held := int64(0)
+		for _, key := range c.keys {
+			log, member := a.logs[key], c.args[1].(string)
+			if log == nil {
+				continue
+			}
+			if i := log.index(member); i >= 0 {
+				log.entries = slices.Delete(log.entries, i, i+1)
+				held++
+			} else if !log.cleared[member] {
+				continue // given back before
+			}
+			delete(log.cleared, member)
+			a.admitted[family(key)]--
+		}
+		a.explain(c, func(int64) []int64 { return []int64{held} })
+	case luascripts.ResetScript.Hash():
+		for _, key := range c.keys {
+			if log := a.logs[key]; log != nil {
+				for _, e := range log.entries {
+					log.cleared[e.member] = true
+				}
+				log.entries = nil
+			}
+		}
+	default:
+		a.t.Errorf("unknown script %s", c.sha)
+	}
+}
+
+type budget struct{ window, limit int64 }
+
+// log returns the list of a key.
+func (a *audit) log(key string, b budget) *requests {
+	log := a.logs[key]
+	if log == nil {
+		log = &requests{window: b.window, cleared: map[string]bool{}}
+		a.logs[key] = log
+	}
+	return log
+}
+
+// explain finds the millisecond, of the one or two in which the script may have run, that gives the
+// reply which it gave.
+func (a *audit) explain(c audited, want func(now int64) []int64) (now int64, ok bool) {
+	got, _ := c.reply.([]any)
+	if n, ok := c.reply.(int64); ok {
+		got = []any{n}
+	}
+	for now := c.from; now <= c.until; now++ {
+		if slices.EqualFunc(got, want(now), func(got any, want int64) bool { return got == want }) {
+			return now, true
+		}
+	}
+	logs := ""
+	for _, key := range c.keys {
+		logs += fmt.Sprintf("\n%s holds %v", key, a.logs[key])
+	}
+	a.t.Errorf("call %d at %d to %d, %v %v: reply %v, want %v%s", c.number, c.from, c.until, c.keys, c.args, got, want(c.until), logs)
+	return 0, false
+}
+
+// decide is the reply to a request at now, nil where its scores say that it was not at now.
+func (a *audit) decide(c audited, windows []budget, member string, now int64) (want []int64) {
+	for i, key := range c.keys {
+		log := a.log(key, windows[i])
+		reply := log.decide(windows[i], now)
+		before := slices.IndexFunc(log.live(now), func(e entry) bool { return e.member == member })
+		if before >= 0 {
+			reply = []int64{1, reply[1], 0}
+		}
+		want = append(want, reply...)
+		if reply[0] == 0 {
+			return want
+		}
+	}
+	for i, key := range c.keys {
+		log := a.log(key, windows[i])
+		before := slices.IndexFunc(log.live(now), func(e entry) bool { return e.member == member })
+		switch {
+		case before >= 0 && log.live(now)[before].at != c.scores[i], before < 0 && now != c.scores[i]:
+			return nil
+		case before < 0:
+			want[3*i+1]++
+		}
+	}
+	return want
+}
+
+// decide is the reply to a call that is not in the list.
+func (r *requests) decide(b budget, now int64) []int64 {
+	live := r.live(now)
+	count := int64(len(live))
+	switch {
+	case count < b.limit:
+		return []int64{1, count, 0}
+	case b.limit <= 0:
+		return []int64{0, count, b.window}
+	}
+	return []int64{0, count, live[count-b.limit].at + b.window - now}
+}
+
+// admit takes the request of an explained call down.
+func (a *audit) admit(c audited, member string, now int64) {
+	reply := c.reply.([]any)
+	rejected := reply[len(reply)-3] == int64(0)
+	for i, key := range c.keys {
+		log := a.logs[key]
+		if log == nil { // behind the window that rejected
+			return
+		}
+		log.entries = slices.Clone(log.live(now))
+		if !rejected && log.index(member) < 0 {
+			log.entries = append(log.entries, entry{c.scores[i], member})
+			if !log.cleared[member] { // or it takes again what a reset took from it
+				a.admitted[family(key)]++
+			}
+			delete(log.cleared, member)
+		}
+	}
+}
+
+// forget drops the lists whose keys have expired by now, or will while nobody looks.
+func (a *audit) forget(now int64) {
+	a.logs = maps.Collect(func(yield func(string, *requests) bool) {
+		for key, log := range a.logs {
+			clear(log.cleared)
+			if len(log.live(now-2000)) > 0 && !yield(key, log) {
+				return
+			}
+		}
+	})
+}
+
+func number(arg any) int64 {
+	n, _ := strconv.ParseInt(fmt.Sprint(arg), 10, 64)
+	return n
+}
