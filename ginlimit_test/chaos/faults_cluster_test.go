@@ -1,0 +1,123 @@
+package chaos
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+)
+
+// clusterFaults befall several servers. Those of the shared Cluster come in an order in which each leaves enough of it.
+var clusterFaults = []fault{
+	{name: "Cluster: CLUSTERDOWN", bound: nothing, clusters: true, inject: clusterDown},
+	{name: "Cluster: slots move", bound: nothing, clusters: true, inject: slotsMove},
+	{name: "Cluster: a master killed, its replica promoted", bound: lostAll, clusters: true, promoted: true,
+		victims: notFree, inject: func(r *run) { loseMaster(r, r.cluster.Nodes[0], (*redistest.Server).Kill) }},
+	{name: "Cluster: a master hung, its replica promoted", bound: lostAll, clusters: true, promoted: true,
+		victims: notFree, inject: func(r *run) { loseMaster(r, r.cluster.Nodes[1], (*redistest.Server).Pause) }},
+	{name: "Sentinel: the master killed, its replica promoted", bound: lostAll, promoted: true, inject: loseSentinelMaster},
+}
+
+// clusterDown takes a slot, of none of the users, from its master. A Cluster that does not cover all slots serves none.
+func clusterDown(r *run) {
+	r.onCluster()
+	admin := r.cluster.Client(r.T)
+	key := redistest.ID(r)
+	slot := int(admin.ClusterKeySlot(r.Context(), key).Val())
+	owner := r.cluster.MasterOf(r, key)
+	nodes := map[*redistest.Server]*redis.Client{}
+	for _, node := range r.cluster.Nodes {
+		nodes[node] = node.Client(r.T)
+	}
+	allSay := func(state string) bool {
+		for _, node := range nodes {
+			if !strings.Contains(node.ClusterInfo(context.Background()).Val(), "cluster_state:"+state) {
+				return false
+			}
+		}
+		return true
+	}
+	r.inflict(func() {
+		require.Eventually(r, func() bool {
+			_ = nodes[owner].ClusterDelSlots(context.Background(), slot).Err() // first, or it would tell the others
+			for _, node := range nodes {
+				_ = node.ClusterDelSlots(context.Background(), slot).Err()
+			}
+			return allSay("fail")
+		}, 10*time.Second, 5*time.Millisecond)
+	}, time.Second)
+	r.heal(func() {
+		require.NoError(r, nodes[owner].ClusterAddSlots(r.Context(), slot).Err())
+		require.Eventually(r, func() bool { return allSay("ok") }, 30*time.Second, 5*time.Millisecond)
+	})
+}
+
+// slotsMove moves two users, with all that they have used up, to other masters.
+func slotsMove(r *run) {
+	r.onCluster()
+	r.inflict(func() {
+		for _, u := range []*user{r.users[nil][0], r.users[r.services[0]][1]} {
+			key := r.key(u, time.Minute)
+			from, to := r.cluster.MasterOf(r, key), r.cluster.Nodes[0]
+			if from == to {
+				to = r.cluster.Nodes[1]
+			}
+			r.cluster.MoveSlot(r, key, to)
+		}
+	}, 500*time.Millisecond)
+	r.heal(func() {})
+}
+
+func notFree(u *user) bool { return u.profile != free }
+
+// loseMaster takes a master away that has all users but the free ones.
+func loseMaster(r *run, victim *redistest.Server, lose func(*redistest.Server)) {
+	admin := r.cluster.Client(r.T)
+	r.place = func(u *user) bool {
+		owner, err := admin.MasterForKey(r.Context(), "{"+u.id+"}")
+		require.NoError(r, err)
+		return notFree(u) == (owner.Options().Addr == victim.Addr)
+	}
+	r.onCluster()
+	r.inflict(func() { lose(victim) }, 500*time.Millisecond)
+	r.heal(func() { require.NotEqual(r, victim, r.cluster.MasterOf(r, r.key(r.users[nil][0], time.Minute))) })
+}
+
+// loseSentinelMaster kills the master of a Sentinel set, to which clients have connected with the settings of redisclient.
+func loseSentinelMaster(r *run) {
+	set := redistest.StartSentinel(r.T)
+	var sentinels []string
+	for _, s := range set.Sentinels {
+		sentinels = append(sentinels, s.Addr)
+	}
+	template, err := redisclient.New(set.Master.URL())
+	require.NoError(r, err)
+	require.NoError(r, template.Close())
+	o := template.(*redis.Client).Options()
+	r.serve(set.Master.Client(r.T), func() redis.UniversalClient {
+		return redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName:            "mymaster",
+			SentinelAddrs:         sentinels,
+			ContextTimeoutEnabled: o.ContextTimeoutEnabled,
+			DisableIdentity:       o.DisableIdentity,
+			DialerRetries:         o.DialerRetries,
+			MaxRetries:            o.MaxRetries,
+			DialTimeout:           o.DialTimeout,
+			ReadTimeout:           o.ReadTimeout,
+			WriteTimeout:          o.WriteTimeout,
+			PoolTimeout:           o.PoolTimeout,
+		})
+	})
+	r.inflict(set.Master.Kill, 500*time.Millisecond)
+	replica := set.Replica.Client(r.T)
+	r.heal(func() {
+		require.Eventually(r, func() bool {
+			return strings.Contains(replica.Info(context.Background(), "replication").Val(), "role:master")
+		}, time.Minute, 5*time.Millisecond)
+	})
+}
