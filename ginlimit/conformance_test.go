@@ -42,6 +42,9 @@ func TestConformance(t *testing.T) {
 		"cluster": func(t *testing.T, opts ...LimiterOption) *Limiter {
 			return NewLimiter(redistest.StartCluster(t, 3, 0).Client(t), opts...)
 		},
+		"sentinel": func(t *testing.T, opts ...LimiterOption) *Limiter {
+			return NewLimiter(redistest.StartSentinel(t).Client(t), opts...)
+		},
 		"memory": func(_ *testing.T, opts ...LimiterOption) *Limiter { return NewMemoryLimiter(opts...) },
 	} {
 		t.Run(name, func(t *testing.T) {
