@@ -3,6 +3,7 @@ package ginlimit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -52,6 +53,31 @@ func TestScopeOfAScopeReplacesIt(t *testing.T) {
 	var names namespace
 	require.Equal(t, names.withScope("b"), names.withScope("a").withScope("b"))
 	require.Equal(t, names, names.withScope("a").withScope(""))
+}
+
+// A part says what it stands for: read back it is the original, or it is the hash of it. So no two
+// parts are alike, and none is long.
+func FuzzParts(f *testing.F) {
+	for _, part := range []string{
+		"user_8421", "A-z_0.9@b+c=d/e", "a:b", "100%", "a%3Ab", "{a}", "Alice", "a b", "a_b", "\x01\x1f\x7f\xff\x00\r\n", "é",
+		"ip/2001:db8::/64", "sha256-", "sha256-x", "SHA256-x", strings.Repeat("a", 128), strings.Repeat("a", 129),
+		strings.Repeat("a", 300), strings.Repeat(":", 42) + "ab", strings.Repeat(":", 43), strings.Repeat("\xff", 128),
+	} {
+		f.Add(part)
+	}
+	f.Fuzz(func(t *testing.T, part string) {
+		got := encodePart(part)
+		require.Regexp(t, `^([A-Za-z0-9_.@+=/-]|%[0-9A-F]{2})*$`, got)
+		require.LessOrEqual(t, len(got), 128)
+		if strings.HasPrefix(got, "sha256-") {
+			require.Equal(t, sha(part), got)
+			require.True(t, strings.HasPrefix(part, "sha256-") || 3*len(part) > 128, "hashed for no reason")
+			return
+		}
+		back, err := url.PathUnescape(got)
+		require.NoError(t, err)
+		require.Equal(t, part, back)
+	})
 }
 
 // Different users or scopes have different keys, whatever they are called (I9).

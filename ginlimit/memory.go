@@ -12,11 +12,11 @@ import (
 	"github.com/gin-tiers/ratelimit/luascripts"
 )
 
-// Bounds of a memory limiter, about 180 MB in all. Beyond either, the key that was used longest ago
+// Bounds of a memory limiter, about 160 MB in all. Beyond either, the key that was used longest ago
 // is forgotten, and its user starts anew; a key in use is never forgotten for its own size.
 const (
-	MemoryKeys    = 100_000   // windows of users, 450 bytes each; a user with a minute and a day has two
-	MemoryEntries = 1_000_000 // admitted requests in all of them, 135 bytes each
+	MemoryKeys    = 100_000   // windows of users, about 450 bytes each; a user with a minute and a day has two
+	MemoryEntries = 1_000_000 // admitted requests in all of them, about 130 bytes each
 )
 
 // memoryStore makes the decisions of the scripts on logs in this process. One mutex stands for

@@ -344,7 +344,9 @@ func (h *history) step(t *rapid.T) {
 	if err != nil {
 		h.fail(t, "error: %v", err)
 	}
-	h.print(" -> %s", text(want))
+	if len(want) > 0 {
+		h.print(" -> %s", text(want))
+	}
 	if !slices.Equal(want, got) {
 		h.fail(t, "got %s, want %s", text(got), text(want))
 	}
