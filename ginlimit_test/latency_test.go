@@ -453,10 +453,10 @@ func threads() map[string]time.Duration {
 	return waited
 }
 
-// allow is a bound as this machine could keep it during s. Computing, under the race detector, may take 20 ms; and whatever
+// allow is a bound as this machine could keep it during s. Computing, under the race detector, on a busy machine, may take 100 ms; and whatever
 // is bounded here is a chain of less than eight waits, each of which may have met one of the worst delays.
 func (m *metronome) allow(bound time.Duration, s span) time.Duration {
-	return bound + 20*time.Millisecond + m.late(s)
+	return bound + 100*time.Millisecond + m.late(s)
 }
 
 func (m *metronome) late(s span) (sum time.Duration) {
