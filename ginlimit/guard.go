@@ -17,7 +17,7 @@ import (
 // has given up needs up to a second more to notice that Redis is back.
 const (
 	failuresToOpen = 5
-	probeInterval  = 500 * time.Millisecond
+	probeInterval  = 250 * time.Millisecond
 )
 
 // ErrUnavailable is the error of a call for which Redis was not asked, because it has not answered

@@ -5,7 +5,7 @@
 //	|-------------------------|----------|--------|-------------------------------------------------------|
 //	| ContextTimeoutEnabled   | false    | true   | otherwise a deadline does not end a read              |
 //	| Read, Write, PoolTimeout| 3 to 6 s | 100 ms | a request waits no longer for permission to run       |
-//	| DialTimeout             | 5 s      | 1 s    | a dial goes on after its caller left, for the next one|
+//	| DialTimeout             | 5 s      | 500 ms | a dial goes on after its caller left, for the next one|
 //	| DialerRetries           | 5        | 1      | a refused connection is an answer                     |
 //	| MaxRetries              | 3        | 1      | one lost reply is repeated, an outage is not          |
 //	| Cluster state reload    | 60 s     | 2 s    | finds a promoted replica                              |
@@ -28,7 +28,7 @@ import (
 
 const (
 	timeout     = 100 * time.Millisecond
-	dialTimeout = time.Second
+	dialTimeout = 500 * time.Millisecond
 	reload      = 2 * time.Second
 )
 

@@ -23,7 +23,7 @@ func TestNewSingle(t *testing.T) {
 		require.Equal(t, 100*time.Millisecond, o.ReadTimeout)
 		require.Equal(t, 100*time.Millisecond, o.WriteTimeout)
 		require.Equal(t, 100*time.Millisecond, o.PoolTimeout)
-		require.Equal(t, time.Second, o.DialTimeout)
+		require.Equal(t, 500*time.Millisecond, o.DialTimeout)
 		require.Equal(t, 1, o.DialerRetries)
 		require.Equal(t, 1, o.MaxRetries)
 	}
