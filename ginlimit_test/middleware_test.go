@@ -454,14 +454,26 @@ func TestRedisErrorIsNeverA429(t *testing.T) {
 	}
 }
 
-// A separate call that fails gives back what the calls before it took.
+// A separate call that fails gives back what the calls before it took, whoever decides then.
 func TestAFailedDayGivesTheMinuteBack(t *testing.T) {
-	rdb := redistest.Client(t)
-	id := redistest.ID(t)
-	require.NoError(t, rdb.Set(t.Context(), "ratelimit:"+id+":86400", "text", time.Minute).Err())
-	api := serve(t, ginlimit.New(ginlimit.NewLimiter(rdb), resolver))
-	require.Equal(t, http.StatusServiceUnavailable, api.as(id).StatusCode)
-	require.Zero(t, rdb.Exists(t.Context(), "ratelimit:"+id+":60").Val())
+	captureLogs(t)
+	for name, tt := range map[string]struct {
+		policy ginlimit.FailurePolicy
+		want   int
+	}{
+		"closed": {ginlimit.FailClosed(), http.StatusServiceUnavailable},
+		"open":   {ginlimit.FailOpen(), http.StatusOK},
+		"local":  {ginlimit.FailLocal(ginlimit.NewMemoryLimiter()), http.StatusOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb := redistest.Client(t)
+			id := redistest.ID(t)
+			require.NoError(t, rdb.Set(t.Context(), "ratelimit:"+id+":86400", "text", time.Minute).Err())
+			api := serve(t, ginlimit.New(ginlimit.NewLimiter(rdb), resolver, ginlimit.WithFailurePolicy(tt.policy)))
+			require.Equal(t, tt.want, api.as(id).StatusCode)
+			require.Zero(t, rdb.Exists(t.Context(), "ratelimit:"+id+":60").Val())
+		})
+	}
 }
 
 // slowScripter answers late, as over a slow link.
