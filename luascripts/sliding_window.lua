@@ -22,45 +22,61 @@
 -- O(log N + expired entries) a window; at most two entries are read. Redis 6.2 or newer.
 
 -- Written for few server cycles: what can stay a string does, since a number costs redis.call a
--- "%.17g" each time; '%d' formats faster, and to the digit below 2^53; the reply is filled in place.
+-- "%.17g" each time; '%d' formats faster, and to the digit below 2^53; KEYS and ARGV are looked up
+-- once; the next window's arguments are found by adding, not by asking which window it is.
 
-if #ARGV ~= 2 + 3 * #KEYS then
-  return redis.error_reply('ERR sliding_window: want 2 + 3 arguments for each key, got ' .. #ARGV)
+local keys, argv, call, format = KEYS, ARGV, redis.call, string.format
+local windows = #keys
+if #argv ~= 2 + 3 * windows then
+  return redis.error_reply('ERR sliding_window: want 2 + 3 arguments for each key, got ' .. #argv)
 end
-local call, format = redis.call, string.format
-local now, member = ARGV[1], ARGV[4]
+
+local now, window, limit, member, ttl = argv[1], argv[2], argv[3], argv[4], argv[5]
 if now == '' then
   local time = call('TIME')
   local us = time[2]
   now = time[1] .. (#us == 6 and string.sub(us, 1, 3) or format('%03d', us / 1000))
 end
 
-local reply = {1, 0, 0}
-for i = 1, #KEYS do
-  local key, at = KEYS[i], i == 1 and 2 or 3 * i
-  local window, limit = ARGV[at], ARGV[at + 1]
-  local _ = ARGV[i == 1 and 5 or at + 2] + 0 -- a TTL that is no number fails here, before any write
+local reply, at = nil, 1 -- where this window's part of the reply begins
+for i = 1, windows do
+  local key, _ = keys[i], ttl + 0 -- a TTL that is no number fails here, before any write
 
   call('ZREMRANGEBYSCORE', key, '0', format('%d', now - window))
   local count = call('ZCARD', key)
 
-  if count - limit >= 0 and not call('ZSCORE', key, member) then
+  local over = count - limit
+  if over >= 0 and not call('ZSCORE', key, member) then
     -- The entry whose exit makes room: the oldest, or a later one where the limit was lowered.
-    local index = format('%d', count - limit)
+    local index = over == 0 and '0' or format('%d', over)
     local blocking = call('ZRANGE', key, index, index, 'WITHSCORES')[2]
-    window = tonumber(window)
-    local retry_after = blocking and blocking + window - now or window
-    reply[3 * i - 2], reply[3 * i - 1] = 0, count
-    reply[3 * i] = math.max(1, math.min(window, retry_after))
+    local retry_after = window + 0
+    if blocking then
+      local exit = blocking - now + window
+      if exit < retry_after then retry_after = exit < 1 and 1 or exit end
+    end
+    if i == 1 then return {0, count, retry_after} end
+    reply[at], reply[at + 1], reply[at + 2] = 0, count, retry_after
     return reply
   end
-  reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = 1, count, 0
+
+  if windows == 1 then -- the second loop, in fewer steps
+    if call('ZADD', key, 'NX', now, member) == 0 then return {1, count, 0} end
+    call('EXPIRE', key, ttl)
+    return {1, count + 1, 0}
+  end
+  reply = reply or {1, 0, 0}
+  reply[at], reply[at + 1], reply[at + 2] = 1, count, 0
+  at = at + 3
+  window, limit, ttl = argv[at + 2], argv[at + 3], argv[at + 4]
 end
 
-for i = 1, #KEYS do
-  if call('ZADD', KEYS[i], 'NX', now, member) == 1 then -- 0 is a repeat
-    call('EXPIRE', KEYS[i], ARGV[i == 1 and 5 or 3 * i + 2])
-    reply[3 * i - 1] = reply[3 * i - 1] + 1
+at = 2
+for i = 1, windows do
+  if call('ZADD', keys[i], 'NX', now, member) == 1 then -- 0 is a repeat
+    call('EXPIRE', keys[i], argv[i == 1 and 5 or at + 3])
+    reply[at] = reply[at] + 1
   end
+  at = at + 3
 end
 return reply
