@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,18 +25,23 @@ const (
 // the calls before: the circuit breaker is open.
 var ErrUnavailable = errors.New("ginlimit: Redis does not answer and was not asked")
 
-// guardedStore asks Redis while it answers, and fails at once while it does not.
+// guardedStore asks Redis while it answers, and fails at once while it does not. While every call
+// succeeds the breaker has nothing to learn, and nobody waits for its lock.
 type guardedStore struct {
 	next    store
 	breaker *gobreaker.TwoStepCircuitBreaker[any]
+	doubted atomic.Bool   // a call has failed, and none that began later has succeeded
+	changes atomic.Uint64 // of the breaker's state
 }
 
 func newGuardedStore(next store) *guardedStore {
-	return &guardedStore{next, gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+	s := &guardedStore{next: next}
+	s.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Timeout:     probeInterval,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresToOpen },
 		IsExcluded:  func(err error) bool { return err == errImpatient },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
+			s.changes.Add(1)
 			switch {
 			case from == gobreaker.StateClosed: // not at each probe that fails
 				slog.Error("ginlimit: Redis does not answer; it is not asked, but for probes, until it does", "probe_interval", probeInterval)
@@ -43,7 +49,8 @@ func newGuardedStore(next store) *guardedStore {
 				slog.Info("ginlimit: Redis answers again")
 			}
 		},
-	})}
+	})
+	return s
 }
 
 func (s *guardedStore) admit(ctx context.Context, member string, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
@@ -66,15 +73,46 @@ func (s *guardedStore) reset(ctx context.Context, keys []string) error {
 
 // guarded makes a call if the breaker lets it, and tells the breaker how it went.
 func guarded(ctx context.Context, s *guardedStore, call func() ([]luascripts.Reply, error)) (replies []luascripts.Reply, err error) {
+	if !s.doubted.Load() {
+		changes := s.changes.Load()
+		replies, err = call()
+		if verdict := outage(ctx, err); verdict != nil && verdict != errImpatient {
+			s.doubt(verdict, changes)
+		}
+		return replies, err
+	}
 	done, err := s.breaker.Allow()
 	if err != nil {
 		return nil, ErrUnavailable
 	}
 	verdict := errImpatient // a panic tells nothing of Redis, and must not leave the breaker waiting
-	defer func() { done(verdict) }()
+	defer func() {
+		done(verdict)
+		s.learn(verdict)
+	}()
 	replies, err = call()
 	verdict = outage(ctx, err)
 	return replies, err
+}
+
+// doubt tells the breaker of a failure that it was not asked about before, unless its state has
+// changed since: then the failure says nothing new.
+func (s *guardedStore) doubt(failure error, changes uint64) {
+	if s.changes.Load() == changes {
+		if done, err := s.breaker.Allow(); err == nil {
+			done(failure)
+		}
+	}
+	s.learn(failure)
+}
+
+// learn starts or ends the doubt, after the breaker was told. What others tell it meanwhile is
+// never missed: they start the doubt after that, and its end looks at the breaker again.
+func (s *guardedStore) learn(verdict error) {
+	s.doubted.Store(verdict != nil)
+	if verdict == nil && (s.breaker.State() != gobreaker.StateClosed || s.breaker.Counts().ConsecutiveFailures > 0) {
+		s.doubted.Store(true)
+	}
 }
 
 // errImpatient stands for a call that tells nothing of Redis: its caller did not wait.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,96 @@ func TestBreaker(t *testing.T) {
 			require.NoError(t, call(), name)
 		}
 	})
+}
+
+// Only calls that fail in a row, with no success between, open the breaker.
+func TestBreakerForgetsFailuresAtASuccess(t *testing.T) {
+	captureWarnings(t)
+	stub := &scriptedStore{}
+	s := newGuardedStore(stub)
+	for range 3 {
+		stub.err = errors.New("refused")
+		for range failuresToOpen - 1 {
+			require.ErrorIs(t, s.reset(t.Context(), nil), stub.err)
+		}
+		stub.err = nil
+		require.NoError(t, s.reset(t.Context(), nil))
+		require.False(t, s.doubted.Load(), "and its lock is left alone again")
+	}
+}
+
+// Calls that began before an outage, and fail after its end, do not open the breaker again.
+func TestBreakerIgnoresFailuresOfLongAgo(t *testing.T) {
+	captureWarnings(t)
+	synctest.Test(t, func(t *testing.T) {
+		stub := &scriptedStore{}
+		s := newGuardedStore(stub)
+		refused, fail := errors.New("refused"), make(chan struct{})
+		for range 2 * failuresToOpen {
+			go func() {
+				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { <-fail; return nil, refused })
+			}()
+		}
+		synctest.Wait()
+		stub.err = refused
+		for range failuresToOpen {
+			require.ErrorIs(t, s.reset(t.Context(), nil), refused)
+		}
+		require.ErrorIs(t, s.reset(t.Context(), nil), ErrUnavailable)
+		stub.err = nil
+		time.Sleep(probeInterval + time.Millisecond)
+		require.NoError(t, s.reset(t.Context(), nil))
+
+		close(fail)
+		synctest.Wait()
+		require.NoError(t, s.reset(t.Context(), nil))
+	})
+}
+
+// A call that began before an outage, and succeeds in it, does not end it.
+func TestBreakerIgnoresASuccessOfLongAgo(t *testing.T) {
+	captureWarnings(t)
+	synctest.Test(t, func(t *testing.T) {
+		stub := &scriptedStore{err: errors.New("refused")}
+		s := newGuardedStore(stub)
+		require.Error(t, s.reset(t.Context(), nil))
+		succeed := make(chan struct{})
+		go func() {
+			_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { <-succeed; return nil, nil })
+		}()
+		synctest.Wait()
+		for range failuresToOpen - 1 {
+			require.ErrorIs(t, s.reset(t.Context(), nil), stub.err)
+		}
+		close(succeed)
+		synctest.Wait()
+		require.ErrorIs(t, s.reset(t.Context(), nil), ErrUnavailable)
+	})
+}
+
+// Whoever fails while another call succeeds, the breaker is asked as long as it has failures to count.
+func TestBreakerIsAskedWhileItCounts(t *testing.T) {
+	captureWarnings(t)
+	refused := errors.New("refused")
+	s := newGuardedStore(nil)
+	s.doubt(refused, 0)
+	s.learn(nil) // of a success that the breaker heard of before
+	require.True(t, s.doubted.Load())
+
+	for range 2_000 {
+		s := newGuardedStore(nil)
+		s.doubt(refused, 0)
+		var wg sync.WaitGroup
+		for _, err := range []error{refused, nil} {
+			wg.Go(func() {
+				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { return nil, err })
+			})
+		}
+		wg.Go(func() { s.doubt(refused, 0) })
+		wg.Wait()
+		counted := s.breaker.Counts().ConsecutiveFailures > 0
+		require.True(t, s.doubted.Load() || !counted)
+	}
 }
 
 // A panic below the breaker, in a clock or a Scripter of the user's, must not leave it waiting for

@@ -114,36 +114,41 @@ func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 // One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
 // in the window.
 func (l *Limiter) Check(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	admit := func(ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
-		return l.store.admit(ctx, uuid.NewString(), keys, budgets)
-	}
-	return l.decide(ctx, "check", userID, limit, window, admit)
+	return l.decide(ctx, "check", userID, limit, window, admitOnce)
+}
+
+func admitOnce(s store, ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
+	return s.admit(ctx, uuid.NewString(), keys, budgets)
 }
 
 // Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
 // is left now, before any call. Errors, the kill switch and the cost are those of Check.
 func (l *Limiter) Peek(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide(ctx, "peek", userID, limit, window, l.store.peek)
+	return l.decide(ctx, "peek", userID, limit, window, store.peek)
 }
 
 // askFunc is what a store is asked about the windows of one user.
-type askFunc func(context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)
+type askFunc func(store, context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)
 
 func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc) (Decision, error) {
 	if err := validate(userID, window); err != nil {
 		return Decision{}, err
 	}
-	budget := luascripts.NewBudget(l.share(limit), window)
+	asked := struct { // one allocation
+		keys    [1]string
+		budgets [1]luascripts.Budget
+	}{budgets: [1]luascripts.Budget{luascripts.NewBudget(l.share(limit), window)}}
 	if l.kill.on() {
-		return passed(budget), nil
+		return passed(asked.budgets[0]), nil
 	}
+	asked.keys[0] = l.names.key(userID, window)
 	ctx, cancel := l.bounded(ctx, l.deadline())
 	defer cancel()
-	replies, err := ask(ctx, []string{l.names.key(userID, window)}, []luascripts.Budget{budget})
+	replies, err := ask(l.store, ctx, asked.keys[:], asked.budgets[:])
 	if err != nil {
 		return Decision{}, fmt.Errorf("ginlimit: %s: %w", op, err)
 	}
-	return decision(budget, replies[0]), nil
+	return decision(asked.budgets[0], replies[0]), nil
 }
 
 // logError logs an error of the store, at most one a second: an outage meets every request.
