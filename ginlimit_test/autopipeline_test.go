@@ -3,7 +3,9 @@ package ginlimit_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,6 +52,39 @@ func TestAutoPipelineIsExact(t *testing.T) {
 				require.NoError(t, srv.Client(t).ScriptFlush(t.Context()).Err())
 				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b), "NOSCRIPT in a pipeline loads the script (H3)")
 			}
+		})
+	}
+}
+
+func TestAutoPipelineSharesRoundTrips(t *testing.T) {
+	captureLogs(t)
+	for name, pipeline := range pipelines {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			admin, l := srv.Client(t), ginlimit.NewLimiter(pipeline(t, srv.Addr))
+			reads := func() int {
+				info, err := admin.InfoMap(t.Context(), "stats").Result()
+				require.NoError(t, err)
+				n, err := strconv.Atoi(info["Stats"]["total_reads_processed"])
+				require.NoError(t, err)
+				return n
+			}
+			_, err := l.Check(t.Context(), "warm-up", 1, time.Minute)
+			require.NoError(t, err)
+			const callers, each = 64, 20
+			before := reads()
+			var wg sync.WaitGroup
+			for i := range callers {
+				wg.Go(func() {
+					for range each {
+						if _, err := l.Check(t.Context(), fmt.Sprint("user", i), each, time.Minute); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			require.Less(t, reads()-before, callers*each/4)
 		})
 	}
 }

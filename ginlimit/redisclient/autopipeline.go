@@ -14,6 +14,15 @@ type Pipeline interface {
 	Close() error
 }
 
+// autoPipelineOptions are what both faces of go-redis's AutoPipeline use on a client of New. Its own
+// default gathers all callers into one batch, then waits for all replies: the server idles while
+// this process works, and the other way round. Four smaller batches at a time let both work; 16
+// calls a batch leave little of the cost of a round trip. No timer is involved, so a lone call is
+// sent at once. Decisions need no order: each caller waits for its own.
+func autoPipelineOptions() *redis.AutoPipelineOptions {
+	return &redis.AutoPipelineOptions{MaxBatchSize: 16, MaxConcurrentBatches: 4, Unordered: true}
+}
+
 // AutoPipeline returns a Pipeline on a client of New: calls of concurrent requests share round
 // trips, which multiplies what a client gets through where many are under way at once, and costs a
 // lone one a little. Unlike a plain *redis.AutoPipeliner it ends a call at its context's deadline;
