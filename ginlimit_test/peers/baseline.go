@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -27,6 +29,19 @@ var (
 			script, member := redis.NewScript(noopSource), requestID()
 			return func(ctx context.Context, user string) (bool, error) {
 				return true, script.Run(ctx, rdb, []string{"ratelimit:" + user + ":60"}, "", 60_000, 600, member, 61).Err()
+			}, nil
+		},
+	}
+
+	// commandsAlone is the least that an exact log in a sorted set costs.
+	commandsAlone = limiter{
+		name:   "the commands of one window alone",
+		server: map[string]float64{"evalsha": 1},
+		open: func(rdb redis.UniversalClient, _ []window) (decide, error) {
+			script := redis.NewScript(commandsSource)
+			return func(ctx context.Context, user string) (bool, error) {
+				now := time.Now().UnixMilli()
+				return true, script.Run(ctx, rdb, []string{"ratelimit:" + user + ":60"}, now-60_000, now, uuid.NewString()).Err()
 			}, nil
 		},
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // bench is what all rows share: one server, one client with go-redis's default settings and its
-// AutoPipeliner, and how they are loaded.
+// AutoPipeliner with redisclient's, which suit all rows, and how they are loaded.
 type bench struct {
 	rdb     *redis.Client
 	auto    redis.UniversalClient // rdb's AutoPipeliner
@@ -36,7 +36,17 @@ func newBench(tb testing.TB, srv *redistest.Server, o options) (*bench, error) {
 		concurrency: o.concurrency,
 		duration:    o.duration,
 	}
-	b.rdb = redis.NewClient(&redis.Options{Addr: srv.Addr, Dialer: b.dial, ContextTimeoutEnabled: o.deadlines})
+	recommended, err := redisclient.New(srv.URL())
+	if err != nil {
+		return nil, err
+	}
+	tb.Cleanup(func() { _ = recommended.Close() })
+	b.rdb = redis.NewClient(&redis.Options{
+		Addr:                  srv.Addr,
+		Dialer:                b.dial,
+		ContextTimeoutEnabled: o.deadlines,
+		AutoPipelineOptions:   recommended.(*redis.Client).Options().AutoPipelineOptions,
+	})
 	tb.Cleanup(func() { _ = b.rdb.Close() })
 	auto, err := b.rdb.AutoPipeline()
 	if err != nil {

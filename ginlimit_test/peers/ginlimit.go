@@ -59,9 +59,13 @@ var ginlimitAtomic = limiter{
 	middleware: ginlimitMiddleware(ginlimit.WithAtomicWindows()),
 }
 
-// newGinlimit has patience: on a busy machine a call may take longer than a request should wait.
+// newGinlimit has patience where deadlines are heeded: on a busy machine a call may take longer than
+// a request should wait.
 func newGinlimit(rdb redis.UniversalClient) *ginlimit.Limiter {
-	return ginlimit.NewLimiter(rdb, ginlimit.WithTimeout(10*time.Second))
+	if c, ok := rdb.(interface{ Options() *redis.Options }); ok && c.Options().ContextTimeoutEnabled {
+		return ginlimit.NewLimiter(rdb, ginlimit.WithTimeout(10*time.Second))
+	}
+	return ginlimit.NewLimiter(rdb)
 }
 
 func ginlimitMiddleware(opts ...ginlimit.Option) func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error) {

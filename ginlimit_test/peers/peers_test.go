@@ -119,7 +119,7 @@ func TestReport(t *testing.T) {
 	}
 	_, ratios, found := strings.Cut(string(md), "### Ratios")
 	require.True(t, found)
-	require.Equal(t, 8, strings.Count(ratios, "\n| ")-1, "the ratios that must be shown, below their header: %s", ratios)
+	require.Equal(t, 9, strings.Count(ratios, "\n| ")-1, "the ratios that must be shown and a bound, below their header: %s", ratios)
 	require.NotContains(t, ratios, "not measured")
 
 	svg, err := os.ReadFile(o.svg)

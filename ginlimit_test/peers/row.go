@@ -51,6 +51,7 @@ func rows() []row {
 	}
 	add(row{group: groupBaseline, limiter: ping})
 	add(row{group: groupBaseline, limiter: noopScript})
+	add(row{group: groupBaseline, limiter: commandsAlone})
 	for _, l := range limiters() {
 		if l.windows != 2 {
 			add(row{group: groupOne, limiter: l, windows: []window{perMinute}})

@@ -28,7 +28,7 @@ func compareScripts(ctx context.Context, w io.Writer, r *scriptRun, all []scenar
 	}
 	writeScriptTable(w, "one window, the sum of all scenarios, a decision of each", r.variants, mix)
 	shown := func(what string, ours int, want float64) ratio {
-		return ratio{what, mix[0].script.over(mix[ours].script), mix[0].scriptCPU.over(mix[ours].scriptCPU), want}
+		return ratio{what: what, rounds: mix[0].script.over(mix[ours].script), cpu: mix[0].scriptCPU.over(mix[ours].scriptCPU), want: want}
 	}
 	return []ratio{
 		shown("script's server time: plain form / ours, caller's clock", 1, 1.15),

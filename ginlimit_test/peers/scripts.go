@@ -18,6 +18,9 @@ var plainSource string
 //go:embed testdata/noop.lua
 var noopSource string
 
+//go:embed testdata/commands.lua
+var commandsSource string
+
 // variant is a script as it is called: on one of the two clocks.
 type variant struct {
 	name        string
