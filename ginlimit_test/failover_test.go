@@ -15,13 +15,14 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
 // A Cluster of three masters and three replicas, as a service that was made by the README uses it.
 func TestClusterWithReplicas(t *testing.T) {
 	captureLogs(t)
-	watch := newMetronome(t)
+	watch := faulttest.NewMetronome(t)
 	cluster := redistest.StartCluster(t, 3, 1)
 	connect := func(t *testing.T) redis.UniversalClient {
 		t.Helper()
@@ -77,20 +78,20 @@ func TestClusterWithReplicas(t *testing.T) {
 		begin := time.Now()
 		require.NotEqual(t, master, promoted)
 		load.awaitFrom(begin, func(status int) bool { return status != http.StatusServiceUnavailable })
-		back := span{begin, time.Now()}
-		require.LessOrEqual(t, back.length(), watch.allow(5*time.Second, back), "since the promotion")
+		back := faulttest.Since(begin)
+		require.LessOrEqual(t, back.Length(), watch.Allow(5*time.Second, back), "since the promotion")
 		load.await(func() bool { return load.count(http.StatusTooManyRequests) > 50 })
 		load.stop()
 		// What the master had admitted and not yet replicated is admitted again: at most the limit, in fact next to nothing.
 		require.LessOrEqual(t, load.count(http.StatusOK), 2*limit)
-		t.Logf("back %v after the promotion; %d admitted, limit %d", back.length(), load.count(http.StatusOK), limit)
+		t.Logf("back %v after the promotion; %d admitted, limit %d", back.Length(), load.count(http.StatusOK), limit)
 	})
 }
 
 // A master and its replica behind three sentinels, with the settings of redisclient.
 func TestSentinel(t *testing.T) {
 	captureLogs(t)
-	watch := newMetronome(t)
+	watch := faulttest.NewMetronome(t)
 	set := redistest.StartSentinel(t)
 
 	t.Run("exact", func(t *testing.T) { exact(t, sentinelClient(t, set), sentinelClient(t, set)) })
@@ -109,12 +110,12 @@ func TestSentinel(t *testing.T) {
 		}, time.Minute, 5*time.Millisecond)
 		begin := time.Now()
 		load.awaitFrom(begin, func(status int) bool { return status != http.StatusServiceUnavailable })
-		back := span{begin, time.Now()}
-		require.LessOrEqual(t, back.length(), watch.allow(5*time.Second, back), "since the promotion")
+		back := faulttest.Since(begin)
+		require.LessOrEqual(t, back.Length(), watch.Allow(5*time.Second, back), "since the promotion")
 		load.await(func() bool { return load.count(http.StatusTooManyRequests) > 50 })
 		load.stop()
 		require.LessOrEqual(t, load.count(http.StatusOK), 2*limit)
-		t.Logf("back %v after the promotion; %d admitted, limit %d", back.length(), load.count(http.StatusOK), limit)
+		t.Logf("back %v after the promotion; %d admitted, limit %d", back.Length(), load.count(http.StatusOK), limit)
 	})
 }
 

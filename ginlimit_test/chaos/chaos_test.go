@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
@@ -37,7 +38,7 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 func TestChaos(t *testing.T) {
-	watch := newMetronome(t)
+	watch := faulttest.NewMetronome(t)
 	var cluster *redistest.Cluster
 	var results []*result
 	for _, f := range faults {
@@ -49,10 +50,10 @@ func TestChaos(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			sub.Cleanup(func() { // registered first, it runs when all else is gone
 				leaked := leaks(before)
-				require.Empty(sub, leaked, "goroutines that are left")
 				if res != nil {
 					res.leaked = len(leaked)
 				}
+				require.Empty(sub, leaked, "goroutines that are left")
 			})
 			r := &run{T: sub, fault: f, watch: watch, cluster: cluster}
 			f.inject(r)
@@ -85,29 +86,34 @@ func leaks(before goleak.Option) []string {
 	return strings.Split(err.Error(), "\n\n")
 }
 
-// markdown is the table, with what it was measured on.
+// markdown is the table, with what it needs to be understood.
 func markdown(results []*result) string {
 	var b strings.Builder
-	fmt.Fprint(&b, "| Fault | callers: FailClosed | FailOpen | FailLocal | admitted above the limit, at most | measured: closed, open, local | slowest decision: warm, cold | breaker open: median | enforcing again after | goroutines left |\n")
-	fmt.Fprint(&b, "|---|---|---|---|---|---|---|---|---|---|\n")
+	columns := []string{"fault", "callers of FailClosed", "of FailOpen", "of FailLocal", "admitted above the limit, at most",
+		"measured: closed, open, local", "slowest decision: warm, cold connection", "median, breaker open", "enforcing again after",
+		"goroutines left"}
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, r := range results {
-		median, back := "never open", "never lost"
+		median, back, unlimited := "never open", "never lost", ""
 		if r.median >= 0 {
 			median = fmt.Sprintf("%d µs", r.median.Microseconds())
 		}
 		if r.back >= 0 {
 			back = fmt.Sprintf("%.2f s", r.back.Seconds())
 		}
-		unlimited := ""
 		if r.passes > 0 {
 			unlimited = fmt.Sprintf(" (%d unlimited)", r.passes)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s%s | %s | %s | %d, %d, %d | %d ms, %d ms | %s | %s | %d |\n",
+		fmt.Fprintf(&b, "| %s | %s | %s%s | %s | %s | %d, %d, %d | %s, %s | %s | %s | %d |\n",
 			r.fault, r.callers[closed], r.callers[open], unlimited, r.callers[local], r.bound,
-			r.excess[closed], r.excess[open], r.excess[local],
-			r.warm.Milliseconds(), r.cold.Milliseconds(), median, back, r.leaked)
+			r.excess[closed], r.excess[open], r.excess[local], r.warm, r.cold, median, back, r.leaked)
 	}
-	fmt.Fprintf(&b, "\nMeasured on %s, %d CPUs, %s, go-redis %s; every user's limit is %d a minute.\n", redisVersion(), runtime.NumCPU(), runtime.Version(), redis.Version(), limit)
+	fmt.Fprintf(&b, `
+Callers: answers during the fault. Above the limit: the most that any user was admitted in any true window, less the limit,
+which is %d a minute for most. FailOpen's unlimited passes are not in it; FailLocal's memory limiter counts for itself, so
+it may add the limit once more. The server's clock cannot be moved here: the rows on clock steps use WithClock, which is not
+the default. Measured on %s with %s and go-redis %s, on %d CPUs which the Redis servers and the callers share.
+`, limit, redisVersion(), runtime.Version(), redis.Version(), runtime.NumCPU())
 	return b.String()
 }
 

@@ -13,6 +13,7 @@ import (
 type fault struct {
 	name     string
 	bound    bound
+	opens    bool             // Redis does not answer, so the breaker opens
 	promoted bool             // enforcement is back when a replica was promoted, and clients have learned of it
 	victims  func(*user) bool // whom it concerns; nil is everybody
 	clusters bool             // it needs run.cluster

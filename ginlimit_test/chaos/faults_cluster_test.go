@@ -14,13 +14,14 @@ import (
 
 // clusterFaults befall several servers. Those of the shared Cluster come in an order in which each leaves enough of it.
 var clusterFaults = []fault{
-	{name: "Cluster: CLUSTERDOWN", bound: nothing, clusters: true, inject: clusterDown},
+	{name: "Cluster: CLUSTERDOWN", bound: nothing, opens: true, clusters: true, inject: clusterDown},
 	{name: "Cluster: slots move", bound: nothing, clusters: true, inject: slotsMove},
-	{name: "Cluster: a master killed, its replica promoted", bound: lostAll, clusters: true, promoted: true,
+	{name: "Cluster: a master killed, its replica promoted", bound: lostAll, opens: true, clusters: true, promoted: true,
 		victims: notFree, inject: func(r *run) { loseMaster(r, r.cluster.Nodes[0], (*redistest.Server).Kill) }},
-	{name: "Cluster: a master hung, its replica promoted", bound: lostAll, clusters: true, promoted: true,
+	{name: "Cluster: a master hung, its replica promoted", bound: lostAll, opens: true, clusters: true, promoted: true,
 		victims: notFree, inject: func(r *run) { loseMaster(r, r.cluster.Nodes[1], (*redistest.Server).Pause) }},
-	{name: "Sentinel: the master killed, its replica promoted", bound: lostAll, promoted: true, inject: loseSentinelMaster},
+	{name: "Sentinel: the master killed, its replica promoted", bound: lostAll, opens: true, promoted: true,
+		inject: loseSentinelMaster},
 }
 
 // clusterDown takes a slot, of none of the users, from its master. A Cluster that does not cover all slots serves none.

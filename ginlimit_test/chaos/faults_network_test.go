@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
@@ -24,19 +25,20 @@ var networkFaults = []fault{
 			})
 			require.Greater(r, proxy.Dropped(), 10)
 		}},
-	{name: "latency of 20 ms", bound: nothing, inject: byToxicRoad("latency", "downstream", map[string]int{"latency": 20})},
-	{name: "latency of 300 ms", bound: nothing, inject: byToxicRoad("latency", "downstream", map[string]int{"latency": 300})},
-	{name: "connections reset", bound: nothing, inject: byToxicRoad("reset_peer", "downstream", map[string]int{"timeout": 0})},
-	{name: "black hole, connections accepted", bound: nothing, inject: byToxicRoad("timeout", "upstream", map[string]int{"timeout": 0})},
-	{name: "black hole, SYN dropped", bound: nothing,
+	{name: "latency of 20 ms", bound: nothing, inject: byToxicRoad("latency", "downstream", `{"latency": 20}`)},
+	{name: "latency of 300 ms", bound: nothing, opens: true, inject: byToxicRoad("latency", "downstream", `{"latency": 300}`)},
+	{name: "connections reset", bound: nothing, opens: true, inject: byToxicRoad("reset_peer", "downstream", `{"timeout": 0}`)},
+	{name: "black hole, connections accepted", bound: nothing, opens: true,
+		inject: byToxicRoad("timeout", "upstream", `{"timeout": 0}`)},
+	{name: "black hole, SYN dropped", bound: nothing, opens: true,
 		inject: func(r *run) {
 			srv := redistest.Start(r.T)
-			road := newRoad(r.T, srv.Addr)
+			road := faulttest.NewRoad(r.T, srv.Addr)
 			r.onServer(srv, road.Addr, "")
-			r.inflict(func() { road.block(r.T) }, 1500*time.Millisecond)
-			r.heal(func() { road.unblock(r.T) })
+			r.inflict(road.Block, 1500*time.Millisecond)
+			r.heal(road.Unblock)
 		}},
-	{name: "connection pool exhausted", bound: nothing,
+	{name: "connection pool exhausted", bound: nothing, opens: true,
 		inject: func(r *run) {
 			srv := redistest.Start(r.T)
 			r.onServer(srv, srv.Addr, "?pool_size=2")
@@ -59,7 +61,7 @@ var networkFaults = []fault{
 }
 
 // byToxicRoad is inject for a toxic.
-func byToxicRoad(kind, stream string, attributes map[string]int) func(*run) {
+func byToxicRoad(kind, stream, attributes string) func(*run) {
 	return func(r *run) {
 		srv := redistest.Start(r.T)
 		road := newToxicRoad(r.T, srv.Addr)

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,17 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
 // serverFaults befall a server that is reached directly.
 var serverFaults = []fault{
-	{name: "Redis killed and restarted, nothing persisted", bound: lostAll,
+	{name: "Redis killed and restarted, nothing persisted", bound: lostAll, opens: true,
 		inject: onOneServer(nil, func(_ *run, srv *redistest.Server) func() {
 			srv.Kill()
 			return srv.Restart
 		})},
-	{name: "Redis killed and restarted, AOF everysec", bound: lostLastSecond,
+	{name: "Redis killed and restarted, AOF everysec", bound: lostLastSecond, opens: true,
 		inject: onOneServer([]string{"--appendonly", "yes", "--appendfsync", "everysec"}, func(_ *run, srv *redistest.Server) func() {
 			srv.Kill()
 			return srv.Restart
@@ -31,7 +31,7 @@ var serverFaults = []fault{
 			admin := srv.Client(r.T)
 			return every(10*time.Millisecond, func() { _ = admin.ScriptFlush(context.Background()) })
 		})},
-	{name: "Redis hung (SIGSTOP)", bound: nothing,
+	{name: "Redis hung (SIGSTOP)", bound: nothing, opens: true,
 		inject: onOneServer(nil, func(_ *run, srv *redistest.Server) func() {
 			srv.Pause()
 			return srv.Resume
@@ -43,7 +43,7 @@ var serverFaults = []fault{
 			require.ErrorContains(r, admin.Set(r.Context(), "k", "v", 0).Err(), "OOM")
 			return func() { require.NoError(r, admin.ConfigSet(r.Context(), "maxmemory", "0").Err()) }
 		})},
-	{name: "READONLY: the server was made a replica", bound: nothing,
+	{name: "READONLY: the server was made a replica", bound: nothing, opens: true,
 		inject: onOneServer(nil, func(r *run, srv *redistest.Server) func() {
 			admin := srv.Client(r.T)
 			require.NoError(r, admin.ReplicaOf(r.Context(), "127.0.0.1", "1").Err())
@@ -52,18 +52,13 @@ var serverFaults = []fault{
 	{name: "WRONGTYPE: the key of one user", bound: lostAll,
 		victims: func(u *user) bool { return u.profile == visitor },
 		inject: onOneServer(nil, func(r *run, srv *redistest.Server) func() {
-			admin, key := srv.Client(r.T), r.key(r.users[nil][0], time.Minute)
+			victim := r.users[nil][0]
+			admin, key := srv.Client(r.T), r.key(victim, time.Minute)
 			require.NoError(r, admin.Set(r.Context(), key, "text", 0).Err())
+			r.load.burst(victim, r.services, 20) // more errors in a row than open a breaker
 			return func() { require.NoError(r, admin.Del(r.Context(), key).Err()) }
 		}),
-		verify: func(r *run) {
-			for _, c := range r.during() {
-				if c.user.profile == visitor || c.byRedis() || errors.Is(c.verdict.err, context.DeadlineExceeded) {
-					continue // a machine that is too busy may be late for anybody
-				}
-				require.Fail(r, "others are not concerned, and no breaker opens", "%v", c.verdict.err)
-			}
-		}},
+		verify: othersAreServed},
 	{name: "NOAUTH: a password was set", bound: nothing,
 		inject: onOneServer(nil, func(r *run, srv *redistest.Server) func() {
 			admin := srv.Client(r.T).Conn() // stays authenticated
@@ -93,6 +88,21 @@ var serverFaults = []fault{
 		})},
 	{name: "clock steps forward 61 s (WithClock)", bound: lostAll, inject: byClock(61 * time.Second)},
 	{name: "clock steps back 61 s (WithClock)", bound: nothing, inject: byClock(-61 * time.Second)},
+}
+
+// othersAreServed asserts that Redis goes on deciding for those whom the fault does not concern: no breaker opens, unless a
+// machine that is busy made enough of their decisions fail.
+func othersAreServed(r *run) {
+	late := 0
+	for _, c := range r.during() {
+		switch {
+		case r.fault.concerns(c.user) || c.byRedis():
+		case r.watch.Late(c.verdict.decision) > faulttest.Computing:
+			late++
+		default:
+			require.GreaterOrEqual(r, late, 5, "%v", c)
+		}
+	}
 }
 
 // onOneServer is inject for a fault of one server that is reached directly.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -21,8 +22,8 @@ type user struct {
 	tier    tiers.Tier
 	path    string
 	every   time.Duration
-	minute  []span // admitted before the run, as far as the minute goes
-	day     []span // as far as the day goes
+	minute  []faulttest.Span // admitted before the run, as far as the minute goes
+	day     []faulttest.Span // as far as the day goes
 }
 
 // The profiles. Most calls of most users are for the atomic route, which is what the README recommends.
@@ -47,15 +48,22 @@ type call struct {
 	verdict verdict
 }
 
+func (c *call) String() string {
+	return fmt.Sprintf("%s, %s of a %s user (%v)", c.service.policy, c.user.path, c.user.profile, c.verdict.err)
+}
+
 // byRedis tells whether Redis decided it, as against a failure policy.
 func (c *call) byRedis() bool { return c.verdict.err == nil }
 
 // when is the span within which the request was decided, as its caller knows it.
-func (c *call) when() span { return span{c.sent, c.back} }
+func (c *call) when() faulttest.Span { return faulttest.Span{Begin: c.sent, End: c.back} }
 
 // load is all users of a run, calling.
 type load struct {
 	stop func()
+
+	client *http.Client
+	ids    atomic.Int64 // of calls
 
 	mu    sync.Mutex
 	calls []*call
@@ -63,21 +71,15 @@ type load struct {
 
 func startLoad(t *testing.T, services []*service, users map[*service][]*user) *load {
 	t.Helper()
-	l := &load{}
-	transport := &http.Transport{MaxIdleConnsPerHost: 32}
-	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	l := &load{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: 10 * time.Second}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
-	var ids atomic.Int64
 	run := func(u *user, services ...*service) {
 		callers.Go(func() {
 			tick := time.NewTicker(u.every)
 			defer tick.Stop()
 			for i := 0; ctx.Err() == nil; i++ {
-				c := send(client, u, services[i%len(services)], fmt.Sprint(ids.Add(1)))
-				l.mu.Lock()
-				l.calls = append(l.calls, c)
-				l.mu.Unlock()
+				l.send(u, services[i%len(services)])
 				<-tick.C
 			}
 		})
@@ -96,13 +98,32 @@ func startLoad(t *testing.T, services []*service, users map[*service][]*user) *l
 	l.stop = sync.OnceFunc(func() {
 		cancel()
 		callers.Wait()
-		transport.CloseIdleConnections()
+		l.client.CloseIdleConnections()
 	})
 	t.Cleanup(l.stop)
 	return l
 }
 
-func send(client *http.Client, u *user, s *service, id string) *call {
+// send makes one call.
+func (l *load) send(u *user, s *service) {
+	c := l.exchange(u, s, fmt.Sprint(l.ids.Add(1)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, c)
+}
+
+// burst makes many calls of a user at once.
+func (l *load) burst(u *user, services []*service, each int) {
+	var calls sync.WaitGroup
+	for range each {
+		for _, s := range services {
+			calls.Go(func() { l.send(u, s) })
+		}
+	}
+	calls.Wait()
+}
+
+func (l *load) exchange(u *user, s *service, id string) *call {
 	c := &call{user: u, service: s}
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.url+u.path, nil)
 	if err != nil {
@@ -113,7 +134,7 @@ func send(client *http.Client, u *user, s *service, id string) *call {
 	req.Header.Set(headerTier, string(u.tier))
 	req.Header.Set(headerCall, id)
 	c.sent = time.Now()
-	resp, err := client.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		c.back, c.err = time.Now(), err
 		return c

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
@@ -23,7 +24,7 @@ import (
 type run struct {
 	*testing.T
 	fault   fault
-	watch   *metronome
+	watch   *faulttest.Metronome
 	cluster *redistest.Cluster // shared with other runs; nil unless the fault asks for it
 
 	connect func() redis.UniversalClient // as the services do
@@ -35,7 +36,7 @@ type run struct {
 	load     *load
 
 	stopProbes func()
-	cold       []span // decisions on new connections, during the fault
+	cold       []faulttest.Span // decisions on new connections, during the fault
 
 	began, healed time.Time
 	back          map[*service]time.Duration // from healed until Redis decided again
@@ -120,9 +121,9 @@ func (r *run) remember(admin redis.UniversalClient, u *user) {
 			require.NoError(r, admin.ZAdd(r.Context(), r.key(u, window), redis.Z{Score: float64(at.UnixMilli()), Member: member}).Err())
 			require.NoError(r, admin.Expire(r.Context(), r.key(u, window), window+time.Second).Err())
 			if window == time.Minute {
-				u.minute = append(u.minute, span{at, at})
+				u.minute = append(u.minute, faulttest.Span{Begin: at, End: at})
 			} else {
-				u.day = append(u.day, span{at, at})
+				u.day = append(u.day, faulttest.Span{Begin: at, End: at})
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (r *run) probe() {
 			limiter := ginlimit.NewLimiter(client, r.options...)
 			begin := time.Now()
 			_, _ = limiter.Check(context.Background(), redistest.ID(r), limit, time.Minute)
-			r.cold = append(r.cold, span{begin, time.Now()})
+			r.cold = append(r.cold, faulttest.Since(begin))
 			_ = client.Close()
 			select {
 			case <-ctx.Done():

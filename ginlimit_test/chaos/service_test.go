@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -64,7 +65,7 @@ type service struct {
 
 // verdict is what happened to one request inside.
 type verdict struct {
-	decision span
+	decision faulttest.Span
 	err      error            // of Redis
 	outcome  ginlimit.Outcome // the last one told
 	local    bool             // decided by the memory limiter
@@ -103,10 +104,10 @@ func (s *service) time(c *gin.Context) {
 	c.Set("tier", c.GetHeader(headerTier))
 	v := &verdict{}
 	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), verdictKey{}, v))
-	v.decision.begin = time.Now()
+	v.decision.Begin = time.Now()
 	c.Next()
-	if v.decision.end.IsZero() {
-		v.decision.end = time.Now()
+	if v.decision.End.IsZero() {
+		v.decision.End = time.Now()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +115,7 @@ func (s *service) time(c *gin.Context) {
 }
 
 func handle(c *gin.Context) {
-	c.Request.Context().Value(verdictKey{}).(*verdict).decision.end = time.Now()
+	c.Request.Context().Value(verdictKey{}).(*verdict).decision.End = time.Now()
 	c.String(http.StatusOK, "served")
 }
 

@@ -2,7 +2,7 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,11 +28,10 @@ func newToxicRoad(t *testing.T, target string) *toxicRoad {
 }
 
 // poison adds a toxic to a stream, "upstream" or "downstream", and cure removes it.
-func (r *toxicRoad) poison(t *testing.T, kind, stream string, attributes map[string]int) {
+func (r *toxicRoad) poison(t *testing.T, kind, stream, attributes string) {
 	t.Helper()
-	toxic, err := json.Marshal(map[string]any{"name": "toxic", "type": kind, "stream": stream, "attributes": attributes})
-	require.NoError(t, err)
-	_, err = r.proxy.Toxics.AddToxicJson(strings.NewReader(string(toxic)))
+	toxic := fmt.Sprintf(`{"name": "toxic", "type": %q, "stream": %q, "attributes": %s}`, kind, stream, attributes)
+	_, err := r.proxy.Toxics.AddToxicJson(strings.NewReader(toxic))
 	require.NoError(t, err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 )
 
 // result is what a run has shown, a line of the table.
@@ -20,12 +21,24 @@ type result struct {
 	callers map[policy]string
 	bound   string
 	excess  map[policy]int
-	passes  int // that FailOpen let through
-	warm    time.Duration
-	cold    time.Duration
+	passes  int           // that FailOpen let through
+	warm    string        // the slowest decision
+	cold    string        // the slowest on a new connection
 	median  time.Duration // of decisions of an open breaker; negative where it never was
 	back    time.Duration // negative where enforcement was never lost
 	leaked  int
+}
+
+// slowest is the length of the longest span. One that only a machine that was too busy for its timers explains is marked.
+func slowest(decisions []faulttest.Span) string {
+	var worst time.Duration
+	for _, d := range decisions {
+		worst = max(worst, d.Length())
+	}
+	if worst > ginlimit.DefaultTimeout+faulttest.Computing {
+		return fmt.Sprintf("%d ms (busy machine)", worst.Milliseconds())
+	}
+	return fmt.Sprintf("%d ms", worst.Milliseconds())
 }
 
 // verify asserts what is promised of every fault, and returns what was measured.
@@ -36,14 +49,14 @@ func (r *run) verify() *result {
 		r.verifyAnswer(c)
 	}
 	for s, users := range r.users {
+		of := closed // and of those who call all services
+		if s != nil {
+			of = s.policy
+		}
 		for _, u := range users {
-			for window, limit := range map[time.Duration]int{time.Minute: limits[u.tier].PerMinute, 24 * time.Hour: limits[u.tier].PerDay} {
-				of := closed // and of those who call all services
-				if s != nil {
-					of = s.policy
-				}
-				res.excess[of] = max(res.excess[of], r.verifyWindow(of, u, window, limit))
-			}
+			minute := r.verifyWindow(of, u, time.Minute, limits[u.tier].PerMinute)
+			day := r.verifyWindow(of, u, 24*time.Hour, limits[u.tier].PerDay)
+			res.excess[of] = max(res.excess[of], minute, day)
 		}
 	}
 	r.verifyLatency(res)
@@ -51,7 +64,8 @@ func (r *run) verify() *result {
 	for s, back := range r.back {
 		if r.load.some(func(c *call) bool { return c.service == s && !c.byRedis() && r.fault.concerns(c.user) }) {
 			res.back = max(res.back, back)
-			allowed := r.watch.allow(r.fault.backWithin(), span{r.healed, r.healed.Add(back)}) + r.watch.excuse(r.failed(s))
+			waited := faulttest.Span{Begin: r.healed, End: r.healed.Add(back)}
+			allowed := r.watch.Allow(r.fault.backWithin(), waited) + r.watch.Excuse(r.failed(s))
 			require.LessOrEqual(r, back, allowed, "%s: Redis decides again", s.policy)
 		}
 	}
@@ -67,7 +81,7 @@ func (r *run) verify() *result {
 }
 
 // failed are the decisions for which a service asked Redis in vain after the fault.
-func (r *run) failed(s *service) (failed []span) {
+func (r *run) failed(s *service) (failed []faulttest.Span) {
 	for _, c := range r.load.all() {
 		if c.service == s && !c.byRedis() && !c.breakerWasOpen() && c.back.After(r.healed) {
 			failed = append(failed, c.verdict.decision)
@@ -77,12 +91,13 @@ func (r *run) failed(s *service) (failed []span) {
 }
 
 // betrays finds, in an answer, what only a log may tell.
-var betrays = regexp.MustCompile(`(?i)redis|dial|tcp|eof|reset|broken|i/o|timeout|deadline|context|127\.|localhost|\w:\d+|no(auth|perm|script)|readonly|wrongtype|oom|busy|clusterdown|moved|loading|breaker|panic|goroutine|lua`)
+var betrays = regexp.MustCompile(`(?i)redis|dial|tcp|eof|reset|broken|i/o|timeout|deadline|context|127\.|localhost|\w:\d+` +
+	`|no(auth|perm|script)|readonly|wrongtype|oom|busy|clusterdown|moved|loading|breaker|panic|goroutine|lua`)
 
 // verifyAnswer asserts that the answer is that of a decision, or of the service's failure policy.
 func (r *run) verifyAnswer(c *call) {
 	r.Helper()
-	about := fmt.Sprintf("%s: %s of a %s user, %v after the fault began, %+v: %s", c.service.policy, c.user.path, c.user.profile, c.sent.Sub(r.began), c.verdict, c.body)
+	about := fmt.Sprintf("%v, %v after the fault began, %s: %s", c, c.sent.Sub(r.began), c.verdict.outcome, c.body)
 	require.NoError(r, c.err, about)
 	require.NotRegexp(r, betrays, c.body, about)
 	limited := len(c.header.Values(ginlimit.HeaderLimit)) == 1
@@ -125,7 +140,7 @@ func errorCode(body string) string {
 // it was above the limit.
 func (r *run) verifyWindow(of policy, u *user, window time.Duration, limit int) (excess int) {
 	r.Helper()
-	byRedis, byMemory := u.minute, []span(nil)
+	byRedis, byMemory := u.minute, []faulttest.Span(nil)
 	if window > time.Minute {
 		byRedis = u.day
 	}
@@ -157,24 +172,26 @@ func (r *run) verifyLatency(res *result) {
 	var instant []time.Duration
 	for _, c := range r.load.all() {
 		d := c.verdict.decision
-		require.LessOrEqual(r, d.length(), r.watch.allow(ginlimit.DefaultTimeout, d), "%s: %s of a %s user: %v", c.service.policy, c.user.path, c.user.profile, c.verdict.err)
+		require.LessOrEqual(r, d.Length(), r.watch.Allow(ginlimit.DefaultTimeout, d), "%v", c)
 		if c.breakerWasOpen() {
-			instant = append(instant, d.length())
+			instant = append(instant, d.Length())
 		}
 	}
+	var warm []faulttest.Span
 	for _, c := range r.during() {
-		res.warm = max(res.warm, c.verdict.decision.length())
+		warm = append(warm, c.verdict.decision)
 	}
 	for _, d := range r.cold {
-		require.LessOrEqual(r, d.length(), r.watch.allow(ginlimit.DefaultTimeout, d), "on a new connection")
-		res.cold = max(res.cold, d.length())
+		require.LessOrEqual(r, d.Length(), r.watch.Allow(ginlimit.DefaultTimeout, d), "on a new connection")
 	}
+	res.warm, res.cold = slowest(warm), slowest(r.cold)
 	res.median = -1
 	if len(instant) > 0 {
 		slices.Sort(instant)
 		res.median = instant[len(instant)/2]
 	}
-	if len(instant) >= 20 {
+	if r.fault.opens {
+		require.NotEmpty(r, instant, "decisions of an open breaker")
 		require.Less(r, res.median, time.Millisecond, "the median of %d decisions of an open breaker", len(instant))
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 )
-
-// span is a stretch of time: of an admission, the one in which it was made.
-type span struct{ begin, end time.Time }
-
-func (s span) length() time.Duration { return s.end.Sub(s.begin) }
 
 // clockStep is how much shorter than itself a window may seem: scores are whole milliseconds, rounded down.
 const clockStep = 2 * time.Millisecond
@@ -19,16 +16,16 @@ const clockStep = 2 * time.Millisecond
 // mostInOneWindow returns how many admissions were certainly in one true window: those whose spans lie within a stretch
 // that is shorter than the window. It never counts too many, since each was made somewhere within its span; one that may
 // have been in the window, or not, is left out.
-func mostInOneWindow(admitted []span, window time.Duration) (most int) {
-	byBegin := slices.SortedFunc(slices.Values(admitted), func(a, b span) int { return a.begin.Compare(b.begin) })
+func mostInOneWindow(admitted []faulttest.Span, window time.Duration) (most int) {
+	byBegin := slices.SortedFunc(slices.Values(admitted), func(a, b faulttest.Span) int { return a.Begin.Compare(b.Begin) })
 	for i, first := range byBegin {
-		closes := first.begin.Add(window - clockStep)
+		closes := first.Begin.Add(window - clockStep)
 		n := 0
 		for _, a := range byBegin[i:] {
-			if a.begin.After(closes) {
+			if a.Begin.After(closes) {
 				break
 			}
-			if a.end.Before(closes) {
+			if a.End.Before(closes) {
 				n++
 			}
 		}
@@ -39,14 +36,15 @@ func mostInOneWindow(admitted []span, window time.Duration) (most int) {
 
 func TestMostInOneWindow(t *testing.T) {
 	base := time.Now()
-	spans := func(ms ...int) (s []span) {
+	at := func(ms int) time.Time { return base.Add(time.Duration(ms) * time.Millisecond) }
+	spans := func(ms ...int) (s []faulttest.Span) {
 		for i := 0; i < len(ms); i += 2 {
-			s = append(s, span{base.Add(time.Duration(ms[i]) * time.Millisecond), base.Add(time.Duration(ms[i+1]) * time.Millisecond)})
+			s = append(s, faulttest.Span{Begin: at(ms[i]), End: at(ms[i+1])})
 		}
 		return s
 	}
 	for name, tt := range map[string]struct {
-		admitted []span
+		admitted []faulttest.Span
 		want     int
 	}{
 		"none":                        {nil, 0},

@@ -1,0 +1,47 @@
+package faulttest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMetronomeAllows(t *testing.T) {
+	base := time.Now()
+	at := func(ms int) time.Time { return base.Add(time.Duration(ms) * time.Millisecond) }
+	m := &Metronome{beats: []beat{
+		{at(0), 100 * time.Millisecond}, {at(5), 0}, {at(10), time.Millisecond}, {at(35), 20 * time.Millisecond},
+		{at(40), 0}, {at(100), 50 * time.Millisecond}, {at(110), 0},
+	}}
+	for name, tt := range map[string]struct {
+		from, to int
+		want     time.Duration
+	}{
+		"an idle machine":              {1, 5, 0},
+		"late in the middle":           {6, 37, 21 * time.Millisecond},
+		"late at the end, noted later": {42, 95, 50 * time.Millisecond},
+		"all of it":                    {0, 110, 171 * time.Millisecond},
+	} {
+		require.Equal(t, tt.want, m.Late(Span{at(tt.from), at(tt.to)}), name)
+	}
+	busy := Span{at(6), at(37)}
+	require.Equal(t, time.Second+Computing+21*time.Millisecond, m.Allow(time.Second, busy))
+	require.Equal(t, busy.Length()+250*time.Millisecond, m.Excuse([]Span{busy, {at(1), at(5)}}))
+
+	for i := range 20 {
+		m.beats = append(m.beats, beat{at(200 + i), time.Duration(i) * time.Millisecond})
+	}
+	require.Equal(t, (12+13+14+15+16+17+18+19)*time.Millisecond, m.Late(Span{at(150), at(219)}), "the worst of a long chain")
+}
+
+// A process that keeps its processors busy is late by what the metronome says.
+func TestMetronomeNotesABusyMachine(t *testing.T) {
+	m := NewMetronome(t)
+	begin := time.Now()
+	m.mu.Lock() // no beat comes through
+	time.Sleep(50 * time.Millisecond)
+	m.mu.Unlock()
+	time.Sleep(4 * interval)
+	require.Greater(t, m.Late(Span{begin, time.Now()}), 30*time.Millisecond)
+}
