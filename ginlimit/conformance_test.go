@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 			return NewLimiter(redistest.StartCluster(t, 3, 0).Client(t), opts...)
 		},
 		"sentinel": func(t *testing.T, opts ...LimiterOption) *Limiter {
-			return NewLimiter(redistest.StartSentinel(t).Client(t), opts...)
+			return NewLimiter(redistest.StartSentinel(t).Client(t, &redis.Options{}), opts...)
 		},
 		"memory": func(_ *testing.T, opts ...LimiterOption) *Limiter { return NewMemoryLimiter(opts...) },
 	} {

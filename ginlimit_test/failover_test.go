@@ -122,25 +122,7 @@ func TestSentinel(t *testing.T) {
 // sentinelClient connects to whoever is master, with the settings that redisclient gives to the client of one server.
 func sentinelClient(t *testing.T, set *redistest.SentinelSet) *redis.Client {
 	t.Helper()
-	var sentinels []string
-	for _, s := range set.Sentinels {
-		sentinels = append(sentinels, s.Addr)
-	}
-	o := limiterClient(t, set.Master.URL()).Options()
-	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName:            "mymaster",
-		SentinelAddrs:         sentinels,
-		ContextTimeoutEnabled: o.ContextTimeoutEnabled,
-		DisableIdentity:       o.DisableIdentity,
-		DialerRetries:         o.DialerRetries,
-		MaxRetries:            o.MaxRetries,
-		DialTimeout:           o.DialTimeout,
-		ReadTimeout:           o.ReadTimeout,
-		WriteTimeout:          o.WriteTimeout,
-		PoolTimeout:           o.PoolTimeout,
-	})
-	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
+	return set.Client(t, limiterClient(t, set.Master.URL()).Options())
 }
 
 // exact is what every Redis must show: of many calls at once, by two instances, exactly what a user has left is admitted,

@@ -92,28 +92,11 @@ func loseMaster(r *run, victim *redistest.Server, lose func(*redistest.Server)) 
 // loseSentinelMaster kills the master of a Sentinel set, to which clients have connected with the settings of redisclient.
 func loseSentinelMaster(r *run) {
 	set := redistest.StartSentinel(r.T)
-	var sentinels []string
-	for _, s := range set.Sentinels {
-		sentinels = append(sentinels, s.Addr)
-	}
 	template, err := redisclient.New(set.Master.URL())
 	require.NoError(r, err)
 	require.NoError(r, template.Close())
 	o := template.(*redis.Client).Options()
-	r.serve(set.Master.Client(r.T), func() redis.UniversalClient {
-		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName:            "mymaster",
-			SentinelAddrs:         sentinels,
-			ContextTimeoutEnabled: o.ContextTimeoutEnabled,
-			DisableIdentity:       o.DisableIdentity,
-			DialerRetries:         o.DialerRetries,
-			MaxRetries:            o.MaxRetries,
-			DialTimeout:           o.DialTimeout,
-			ReadTimeout:           o.ReadTimeout,
-			WriteTimeout:          o.WriteTimeout,
-			PoolTimeout:           o.PoolTimeout,
-		})
-	})
+	r.serve(set.Master.Client(r.T), func() redis.UniversalClient { return set.Client(r.T, o) })
 	r.inflict(set.Master.Kill, 500*time.Millisecond)
 	replica := set.Replica.Client(r.T)
 	r.heal(func() {

@@ -41,10 +41,21 @@ func StartSentinel(tb testing.TB) *SentinelSet {
 	return s
 }
 
-// Client connects to whoever is master, which it learns from the sentinels, with go-redis's default settings. It is closed
-// at the end of the test.
-func (s *SentinelSet) Client(tb testing.TB) *redis.Client {
-	rdb := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: masterName, SentinelAddrs: addrs(s.Sentinels)})
+// Client connects to whoever is master, which it learns from the sentinels, with the timeouts and retries of a client of one
+// server; the zero Options are go-redis's defaults. It is closed at the end of the test.
+func (s *SentinelSet) Client(tb testing.TB, of *redis.Options) *redis.Client {
+	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName:            masterName,
+		SentinelAddrs:         addrs(s.Sentinels),
+		ContextTimeoutEnabled: of.ContextTimeoutEnabled,
+		DisableIdentity:       of.DisableIdentity,
+		DialerRetries:         of.DialerRetries,
+		MaxRetries:            of.MaxRetries,
+		DialTimeout:           of.DialTimeout,
+		ReadTimeout:           of.ReadTimeout,
+		WriteTimeout:          of.WriteTimeout,
+		PoolTimeout:           of.PoolTimeout,
+	})
 	tb.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
 func TestSentinelPromotesTheReplica(t *testing.T) {
@@ -18,7 +20,7 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 			t.Parallel()
 			s := redistest.StartSentinel(t)
 			require.Len(t, s.Sentinels, 3)
-			rdb := s.Client(t)
+			rdb := s.Client(t, &redis.Options{})
 			require.NoError(t, rdb.Set(t.Context(), "k", "v", 0).Err())
 			require.Equal(t, "v", s.Master.Client(t).Get(t.Context(), "k").Val())
 			require.ErrorContains(t, s.Replica.Client(t).Set(t.Context(), "k", "v", 0).Err(), "READONLY")
