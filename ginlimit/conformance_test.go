@@ -73,26 +73,26 @@ func conformTimelines(t *testing.T, l *Limiter, c *clock) {
 		wantRetry     time.Duration
 	}
 	for name, rows := range map[string][]row{
-		"the edge of the window (A11)": {
+		"the edge of the window": {
 			{0, check, 1, true, 0, 0},
 			{59_999, check, 1, false, 0, time.Millisecond},
 			{60_000, check, 1, true, 0, 0},
 			{60_000, check, 1, false, 0, time.Minute},
 		},
-		"a steady caller at the limit is never rejected (A6, B4)": {
+		"a steady caller at the limit is never rejected": {
 			{0, check, 2, true, 1, 0},
 			{30_000, check, 2, true, 0, 0},
 			{60_000, check, 2, true, 0, 0},
 			{90_000, check, 2, true, 0, 0},
 			{120_000, check, 2, true, 0, 0},
 		},
-		"a rejected call takes nothing (A6)": {
+		"a rejected call takes nothing": {
 			{0, check, 1, true, 0, 0},
 			{20_000, check, 1, false, 0, 40 * time.Second},
 			{40_000, check, 1, false, 0, 20 * time.Second},
 			{60_000, check, 1, true, 0, 0},
 		},
-		"a limit that is lowered, then raised (Q42, D5)": {
+		"a limit that is lowered, then raised": {
 			{0, check, 3, true, 2, 0},
 			{1_000, check, 3, true, 1, 0},
 			{2_000, check, 3, true, 0, 0},
@@ -100,7 +100,7 @@ func conformTimelines(t *testing.T, l *Limiter, c *clock) {
 			{3_000, peek, 2, false, 0, 58 * time.Second},
 			{3_000, check, 5, true, 1, 0},
 		},
-		"no limit at all (C1)": {
+		"no limit at all": {
 			{0, check, 0, false, 0, time.Minute},
 			{0, check, -1, false, 0, time.Minute},
 			{0, check, math.MinInt, false, 0, time.Minute},
@@ -213,7 +213,7 @@ func conformGiveBack(t *testing.T, l *Limiter, c *clock) {
 	require.Equal(t, []luascripts.Reply{{Allowed: true}, {Allowed: true}}, got)
 }
 
-// 100 goroutines on two windows: exactly limit are admitted (A1, G10).
+// 100 goroutines on two windows: exactly limit are admitted.
 func conformManyAtOnce(t *testing.T, l *Limiter, c *clock) {
 	c.set(0)
 	keys, budgets := twoWindows(t, l)

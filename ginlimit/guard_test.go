@@ -319,7 +319,7 @@ func TestReplicasShareTheLimit(t *testing.T) {
 				admitted++
 			}
 		}
-		require.Equal(t, max(0, tt.want), admitted, "limit %d over %d replicas (G8, Q47)", tt.limit, tt.replicas)
+		require.Equal(t, max(0, tt.want), admitted, "limit %d over %d replicas", tt.limit, tt.replicas)
 	}
 	require.Panics(t, func() { WithReplicas(0) })
 	require.Panics(t, func() { WithTimeout(0) })

@@ -80,7 +80,7 @@ func FuzzParts(f *testing.F) {
 	})
 }
 
-// Different users or scopes have different keys, whatever they are called (I9).
+// Different users or scopes have different keys, whatever they are called.
 func FuzzKeys(f *testing.F) {
 	f.Add("alice", "a:b", "alice:a", "b")
 	f.Add("ab", "c", "a", "bc")

@@ -86,7 +86,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// A million users, each of them once: the memory is that of MemoryKeys of them (G9).
+// A million users, each of them once: the memory is that of MemoryKeys of them.
 func TestMemoryOfAMillionKeysIsBounded(t *testing.T) {
 	before := heap()
 	s := newMemoryStore(nil)
@@ -180,7 +180,7 @@ func TestMemoryFreesWhatHasExpired(t *testing.T) {
 	}
 }
 
-// 100 goroutines, the default clock: exactly the limit of every user (G10).
+// 100 goroutines, the default clock: exactly the limit of every user.
 func TestMemoryIsExactUnderLoad(t *testing.T) {
 	const users, limit = 10, 10
 	l := NewMemoryLimiter()

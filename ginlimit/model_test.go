@@ -415,7 +415,7 @@ func (s subject) call(t require.TestingT, limit int, window time.Duration) luasc
 }
 
 // Whenever calls arrive, no span of a window's length admits more than the limit, and none is
-// refused while its span has room (A10).
+// refused while its span has room.
 func TestRandomArrivals(t *testing.T) {
 	forEachSubject(t, func(t *testing.T, newSubject func() subject) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -442,7 +442,7 @@ func TestRandomArrivals(t *testing.T) {
 	})
 }
 
-// A lone caller who never exceeds the limit in any span is never refused, however bursty (A10).
+// A lone caller who never exceeds the limit in any span is never refused, however bursty.
 func TestLoneCallerWithinTheLimit(t *testing.T) {
 	forEachSubject(t, func(t *testing.T, newSubject func() subject) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -473,7 +473,7 @@ func drawGap(window time.Duration, limit int) *rapid.Generator[int64] {
 }
 
 // Steady load at exactly the limit, for three windows, is never refused: evenly spread, or all of a
-// window's requests at once (Q12).
+// window's requests at once.
 func TestSteadyLoadAtTheLimit(t *testing.T) {
 	forEachSubject(t, func(t *testing.T, newSubject func() subject) {
 		for _, b := range []luascripts.Budget{
@@ -497,7 +497,7 @@ func TestSteadyLoadAtTheLimit(t *testing.T) {
 }
 
 // One call a second, more than the limit: the first ones of each window are admitted, for ever,
-// although each call renews the TTL (B4), and a refused one leaves no trace (A6, L7).
+// although each call renews the TTL, and a refused one leaves no trace.
 func TestOneCallASecond(t *testing.T) {
 	forEachSubject(t, func(t *testing.T, newSubject func() subject) {
 		for _, tt := range []struct{ limit, window, seconds, wantAdmitted int }{{2, 4, 20, 10}, {10, 60, 180, 30}} {
@@ -519,7 +519,7 @@ func TestOneCallASecond(t *testing.T) {
 }
 
 // No number is too strange for a limit: 0 or less rejects for a window, whatever the window holds,
-// and nothing overflows (C1, C4, D5).
+// and nothing overflows.
 func TestAnyLimit(t *testing.T) {
 	c := newClock()
 	for name, l := range map[string]*Limiter{

@@ -50,7 +50,7 @@ func TestAutoPipelineIsExact(t *testing.T) {
 			for range 5 {
 				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b))
 				require.NoError(t, srv.Client(t).ScriptFlush(t.Context()).Err())
-				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b), "NOSCRIPT in a pipeline loads the script (H3)")
+				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b), "NOSCRIPT in a pipeline loads the script")
 			}
 		})
 	}

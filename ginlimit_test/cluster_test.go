@@ -16,7 +16,7 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// On a real Cluster, whose server refuses keys of two slots in one script (Q40, H1).
+// On a real Cluster, whose server refuses keys of two slots in one script.
 func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3, 0)
 	rdb := cluster.Client(t)

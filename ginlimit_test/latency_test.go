@@ -82,7 +82,7 @@ func limiterClient(t *testing.T, url string) *redis.Client {
 }
 
 // Whatever Redis does, a decision ends within the limiter's timeout, giving back included; after five failures it takes
-// no time at all; and two seconds after Redis is back it counts again (G2, Q36, Q46).
+// no time at all; and two seconds after Redis is back it counts again.
 func TestLatencyBound(t *testing.T) {
 	captureLogs(t)
 	watch := faulttest.NewMetronome(t)
@@ -217,7 +217,7 @@ func TestLatencyBoundOfGivingBack(t *testing.T) {
 	require.Contains(t, logs.String(), "could not be given back", "nor is it silent")
 }
 
-// A thousand callers of a Redis that hangs all return in time, and leave nothing behind (G3).
+// A thousand callers of a Redis that hangs all return in time, and leave nothing behind.
 func TestAThousandCallersOfAHungRedis(t *testing.T) {
 	captureLogs(t)
 	watch := faulttest.NewMetronome(t)

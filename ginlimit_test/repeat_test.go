@@ -13,7 +13,7 @@ import (
 )
 
 // go-redis sends a script again when its reply was lost, up to three times by default. However
-// often the server ran it, the request is counted once and told the right remainder (G5).
+// often the server ran it, the request is counted once and told the right remainder.
 func TestLostReplies(t *testing.T) {
 	for _, clock := range []string{"the server's", "the caller's"} {
 		for _, limit := range []int{1, 3} {

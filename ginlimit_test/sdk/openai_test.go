@@ -147,7 +147,7 @@ func TestOpenAI(t *testing.T) {
 		require.EqualValues(t, 2, c.calls.Load())
 	})
 
-	// E6, Q45: a day's rejection is not retried, however soon the day has room again.
+	// A day's rejection is not retried, however soon the day has room again.
 	t.Run("does not retry after the day", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
