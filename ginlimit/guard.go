@@ -25,13 +25,12 @@ const (
 // the calls before: the circuit breaker is open.
 var ErrUnavailable = errors.New("ginlimit: Redis does not answer and was not asked")
 
-// guardedStore asks Redis while it answers, and fails at once while it does not. While every call
-// succeeds the breaker has nothing to learn, and nobody waits for its lock.
+// guardedStore asks Redis while it answers, and fails at once while it does not.
 type guardedStore struct {
-	next    store
-	breaker *gobreaker.TwoStepCircuitBreaker[any]
-	doubted atomic.Bool   // a call has failed, and none that began later has succeeded
-	changes atomic.Uint64 // of the breaker's state
+	next         store
+	breaker      *gobreaker.TwoStepCircuitBreaker[any]
+	counting     atomic.Bool   // the breaker counts failures or is not closed: every call asks it first
+	stateChanges atomic.Uint64 // how often the breaker's state has changed
 }
 
 func newGuardedStore(next store) *guardedStore {
@@ -41,7 +40,7 @@ func newGuardedStore(next store) *guardedStore {
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresToOpen },
 		IsExcluded:  func(err error) bool { return err == errImpatient },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			s.changes.Add(1)
+			s.stateChanges.Add(1)
 			switch {
 			case from == gobreaker.StateClosed: // not at each probe that fails
 				slog.Error("ginlimit: Redis does not answer; it is not asked, but for probes, until it does", "probe_interval", probeInterval)
@@ -71,13 +70,15 @@ func (s *guardedStore) reset(ctx context.Context, keys []string) error {
 	return err
 }
 
-// guarded makes a call if the breaker lets it, and tells the breaker how it went.
+// guarded makes a call. While the breaker counts, the call needs its leave, and every outcome is
+// reported; otherwise only a failure is, and nobody waits for the breaker's lock.
 func guarded(ctx context.Context, s *guardedStore, call func() ([]luascripts.Reply, error)) (replies []luascripts.Reply, err error) {
-	if !s.doubted.Load() {
-		changes := s.changes.Load()
+	if !s.counting.Load() {
+		changes := s.stateChanges.Load()
 		replies, err = call()
-		if verdict := outage(ctx, err); verdict != nil && verdict != errImpatient {
-			s.doubt(verdict, changes)
+		verdict := outage(ctx, err)
+		if verdict != nil || s.counting.Load() { // a success among failures ends their row
+			s.report(verdict, changes)
 		}
 		return replies, err
 	}
@@ -88,30 +89,36 @@ func guarded(ctx context.Context, s *guardedStore, call func() ([]luascripts.Rep
 	verdict := errImpatient // a panic tells nothing of Redis, and must not leave the breaker waiting
 	defer func() {
 		done(verdict)
-		s.learn(verdict)
+		s.setCounting(verdict)
 	}()
 	replies, err = call()
 	verdict = outage(ctx, err)
 	return replies, err
 }
 
-// doubt tells the breaker of a failure that it was not asked about before, unless its state has
-// changed since: then the failure says nothing new.
-func (s *guardedStore) doubt(failure error, changes uint64) {
-	if s.changes.Load() == changes {
+// report tells the breaker of a call that it was not asked about, unless its state has changed since
+// that began: then the call tells nothing new.
+func (s *guardedStore) report(verdict error, changes uint64) {
+	if s.stateChanges.Load() == changes {
 		if done, err := s.breaker.Allow(); err == nil {
-			done(failure)
+			done(verdict)
 		}
 	}
-	s.learn(failure)
+	s.setCounting(verdict)
 }
 
-// learn starts or ends the doubt, after the breaker was told. What others tell it meanwhile is
-// never missed: they start the doubt after that, and its end looks at the breaker again.
-func (s *guardedStore) learn(verdict error) {
-	s.doubted.Store(verdict != nil)
-	if verdict == nil && (s.breaker.State() != gobreaker.StateClosed || s.breaker.Counts().ConsecutiveFailures > 0) {
-		s.doubted.Store(true)
+// setCounting follows a report. Whoever reports a failure sets counting after it; whoever clears it
+// looks at the breaker again, so no failure that the breaker counts is missed.
+func (s *guardedStore) setCounting(verdict error) {
+	switch verdict {
+	case errImpatient:
+	case nil:
+		s.counting.Store(false)
+		if s.breaker.State() != gobreaker.StateClosed || s.breaker.Counts().ConsecutiveFailures > 0 {
+			s.counting.Store(true)
+		}
+	default:
+		s.counting.Store(true)
 	}
 }
 

@@ -92,8 +92,35 @@ func TestBreakerForgetsFailuresAtASuccess(t *testing.T) {
 		}
 		stub.err = nil
 		require.NoError(t, s.reset(t.Context(), nil))
-		require.False(t, s.doubted.Load(), "and its lock is left alone again")
+		require.False(t, s.counting.Load(), "and its lock is left alone again")
 	}
+}
+
+// So it is with calls that are under way at once, and began before anything had failed.
+func TestBreakerForgetsFailuresAtAConcurrentSuccess(t *testing.T) {
+	captureWarnings(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newGuardedStore(&scriptedStore{})
+		refused := errors.New("refused")
+		var ends []chan error
+		for range 2*failuresToOpen - 1 {
+			end := make(chan error)
+			ends = append(ends, end)
+			go func() {
+				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { return nil, <-end })
+			}()
+		}
+		synctest.Wait()
+		for i, end := range ends {
+			if i%2 == 0 {
+				end <- refused
+			} else {
+				end <- nil
+			}
+			synctest.Wait()
+		}
+		require.NoError(t, s.reset(t.Context(), nil))
+	})
 }
 
 // Calls that began before an outage, and fail after its end, do not open the breaker again.
@@ -150,23 +177,23 @@ func TestBreakerIsAskedWhileItCounts(t *testing.T) {
 	captureWarnings(t)
 	refused := errors.New("refused")
 	s := newGuardedStore(nil)
-	s.doubt(refused, 0)
-	s.learn(nil) // of a success that the breaker heard of before
-	require.True(t, s.doubted.Load())
+	s.report(refused, s.stateChanges.Load())
+	s.setCounting(nil) // of a success that the breaker heard of before
+	require.True(t, s.counting.Load())
 
 	for range 2_000 {
 		s := newGuardedStore(nil)
-		s.doubt(refused, 0)
+		s.report(refused, s.stateChanges.Load())
 		var wg sync.WaitGroup
 		for _, err := range []error{refused, nil} {
 			wg.Go(func() {
 				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { return nil, err })
 			})
 		}
-		wg.Go(func() { s.doubt(refused, 0) })
+		wg.Go(func() { s.report(refused, s.stateChanges.Load()) })
 		wg.Wait()
 		counted := s.breaker.Counts().ConsecutiveFailures > 0
-		require.True(t, s.doubted.Load() || !counted)
+		require.True(t, s.counting.Load() || !counted)
 	}
 }
 
