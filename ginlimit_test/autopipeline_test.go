@@ -85,6 +85,11 @@ func TestAutoPipelineSharesRoundTrips(t *testing.T) {
 			}
 			wg.Wait()
 			require.Less(t, reads()-before, callers*each/4)
+			if name == "redisclient" {
+				clients, err := admin.ClientList(t.Context()).Result()
+				require.NoError(t, err)
+				require.Greater(t, strings.Count(clients, "cmd=evalsha"), 1, "several batches were on their way at once")
+			}
 		})
 	}
 }

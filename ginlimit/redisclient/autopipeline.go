@@ -1,6 +1,7 @@
 package redisclient
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,29 +15,25 @@ type Pipeline interface {
 	Close() error
 }
 
-// autoPipelineOptions are what both faces of go-redis's AutoPipeline use on a client of New. Its own
-// default gathers all callers into one batch, then waits for all replies: the server idles while
-// this process works, and the other way round. Four smaller batches at a time let both work; 16
-// calls a batch leave little of the cost of a round trip. No timer is involved, so a lone call is
-// sent at once. Decisions need no order: each caller waits for its own.
-func autoPipelineOptions() *redis.AutoPipelineOptions {
-	return &redis.AutoPipelineOptions{MaxBatchSize: 16, MaxConcurrentBatches: 4, Unordered: true}
-}
-
-// AutoPipeline returns a Pipeline on a client of New: calls of concurrent requests share round
-// trips, which multiplies what a client gets through where many are under way at once, and costs a
-// lone one a little. Unlike a plain *redis.AutoPipeliner it ends a call at its context's deadline;
-// a call that has ended so may still run on the server, as after any timeout.
+// AutoPipeline returns a Pipeline over c, which New made: calls of concurrent requests share round
+// trips. It pays where many are under way at once and costs a lone call a little. All Pipelines of one
+// client are one: make it once, and close it when no limiter uses it. Scripts may run in any order. A
+// script that is run through it ends at its context's deadline, unlike on a plain
+// *redis.AutoPipeliner, and may then still run on the server.
+//
+// A client's own AutoPipelineOptions win. The error is for a client that is neither *redis.Client nor
+// *redis.ClusterClient, such as a *redis.Ring, for one that is closed, and for options that go-redis
+// refuses.
 func AutoPipeline(c redis.UniversalClient) (Pipeline, error) {
 	switch c := c.(type) {
 	case *redis.Client:
-		p, err := c.AsyncAutoPipeline()
+		p, err := c.AsyncAutoPipelineWithOptions(cmp.Or(c.Options().AutoPipelineOptions, batches))
 		if err != nil {
 			return nil, fmt.Errorf("redisclient: %w", err)
 		}
 		return clientPipeline{pipeline{p}, c}, nil
 	case *redis.ClusterClient:
-		p, err := c.AsyncAutoPipeline()
+		p, err := c.AsyncAutoPipelineWithOptions(cmp.Or(c.Options().AutoPipelineOptions, batches))
 		if err != nil {
 			return nil, fmt.Errorf("redisclient: %w", err)
 		}
@@ -44,6 +41,13 @@ func AutoPipeline(c redis.UniversalClient) (Pipeline, error) {
 	}
 	return nil, fmt.Errorf("redisclient: AutoPipeline: %T is no *redis.Client or *redis.ClusterClient", c)
 }
+
+// batches are the settings. go-redis's default gathers all callers into one batch, then waits for all
+// replies: the server idles while this process works, and the other way round. Up to four batches at
+// once let both work. A batch is sent from 16 calls on, which leaves little of the cost of a round
+// trip, and may be larger. A call that finds the pipeline idle is sent at once. Each caller waits for
+// its own reply, so decisions need no order.
+var batches = &redis.AutoPipelineOptions{MaxBatchSize: 16, MaxConcurrentBatches: 4, Unordered: true}
 
 // clientPipeline and clusterPipeline show the options of what they stand on, from which a limiter
 // learns that deadlines are heeded and whether keys need hash tags.

@@ -9,7 +9,6 @@
 //	| DialerRetries           | 5        | 1      | a refused connection is an answer                     |
 //	| MaxRetries              | 3        | 1      | one lost reply is repeated, an outage is not          |
 //	| Cluster state reload    | 60 s     | 2 s    | finds a promoted replica                              |
-//	| AutoPipelineOptions     | 1 x 300  | 4 x 16 | batches at once, and their size: neither side waits   |
 //
 // A setting in a URL's query, such as ?read_timeout=250ms or ?pool_size=50, wins; one that is 0 counts
 // as not given, and ?max_retries=-1 is none.
@@ -90,7 +89,6 @@ func New(urls ...string) (redis.UniversalClient, error) {
 		ConnMaxLifetimeJitter:      first.ConnMaxLifetimeJitter,
 		DisableIdentity:            first.DisableIdentity,
 		MaintNotificationsConfig:   noMaintNotifications(),
-		AutoPipelineOptions:        first.AutoPipelineOptions,
 		ClusterStateReloadInterval: reload,
 	}), nil
 }
@@ -123,7 +121,6 @@ func parse(address string) (*redis.Options, error) {
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, timeout)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, timeout)
 	o.PoolTimeout = cmp.Or(o.PoolTimeout, timeout)
-	o.AutoPipelineOptions = autoPipelineOptions()
 	return o, nil
 }
 

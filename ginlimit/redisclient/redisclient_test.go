@@ -26,7 +26,7 @@ func TestNewSingle(t *testing.T) {
 		require.Equal(t, 500*time.Millisecond, o.DialTimeout)
 		require.Equal(t, 1, o.DialerRetries)
 		require.Equal(t, 1, o.MaxRetries)
-		require.NoError(t, o.AutoPipelineOptions.Validate())
+		require.Nil(t, o.AutoPipelineOptions, "the application's own pipelines keep their order")
 	}
 }
 
@@ -58,7 +58,6 @@ func TestNewCluster(t *testing.T) {
 	require.Equal(t, 7*time.Second, o.MaxRetryBackoff)
 	require.True(t, o.PoolFIFO)
 	require.Equal(t, 3, o.MaxConcurrentDials)
-	require.Equal(t, autoPipelineOptions(), o.AutoPipelineOptions)
 }
 
 func TestNewRefuses(t *testing.T) {
