@@ -114,10 +114,11 @@ func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 // One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
 // in the window.
 func (l *Limiter) Check(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide(ctx, "check", userID, limit, window, admitOnce)
+	return l.decide(ctx, "check", userID, limit, window, admitNew)
 }
 
-func admitOnce(s store, ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
+// admitNew admits a request under a member of its own.
+func admitNew(s store, ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
 	return s.admit(ctx, uuid.NewString(), keys, budgets)
 }
 
@@ -127,14 +128,14 @@ func (l *Limiter) Peek(ctx context.Context, userID string, limit int, window tim
 	return l.decide(ctx, "peek", userID, limit, window, store.peek)
 }
 
-// askFunc is what a store is asked about the windows of one user.
+// askFunc is one question to a store. It is no bound method, which would have to be allocated.
 type askFunc func(store, context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)
 
 func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc) (Decision, error) {
 	if err := validate(userID, window); err != nil {
 		return Decision{}, err
 	}
-	asked := struct { // one allocation
+	asked := struct { // together, for one allocation
 		keys    [1]string
 		budgets [1]luascripts.Budget
 	}{budgets: [1]luascripts.Budget{luascripts.NewBudget(l.share(limit), window)}}

@@ -40,8 +40,9 @@ func WithHashTags() LimiterOption {
 }
 
 // WithTimeout bounds how long a decision waits for Redis, from connecting to giving back. Where there
-// may be something to give back a fifth of d is kept for it; a slot that does not make it leaves with
-// its window.
+// may be something to give back a fifth of d is kept for it; a slot that could not be given back
+// in time stays counted until it leaves its window.
+//
 // The default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
 // and none for other clients: see ContextTimeoutEnabled of go-redis. Memory limiters ignore it. It
 // panics unless d is positive.

@@ -67,8 +67,9 @@ func Admit(ctx context.Context, rdb redis.Scripter, now, member string, keys []s
 	return replies, nil
 }
 
-// Peek runs peek.lua: it tells what Admit would find, and writes nothing. One Reply comes back for
-// each key; Count does not include the asking request. One round trip, O(log N) a window.
+// Peek runs peek.lua: it tells what Admit would find, and writes nothing. keys[i] is the log of
+// budgets[i]; there is at least one. One Reply comes back for each key; Count does not include the
+// asking request. One round trip, O(log N) a window.
 func Peek(ctx context.Context, rdb redis.Scripter, now string, keys []string, budgets []Budget) ([]Reply, error) {
 	args := make([]any, 0, 1+2*len(budgets))
 	args = append(args, now)
@@ -86,8 +87,9 @@ func Peek(ctx context.Context, rdb redis.Scripter, now string, keys []string, bu
 	return replies, nil
 }
 
-// GiveBack runs give_back.lua: it takes member out of all windows and puts their TTLs back. A
-// member that is not there is no error. One round trip, O(log N) a window.
+// GiveBack runs give_back.lua: it takes member out of all windows and puts their TTLs back. keys[i]
+// is the log of budgets[i]; there is at least one. A member that is not there is no error. One round
+// trip, O(log N) a window.
 func GiveBack(ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []Budget) error {
 	args := make([]any, 0, 2+len(budgets))
 	args = append(args, now, member)
@@ -100,7 +102,8 @@ func GiveBack(ctx context.Context, rdb redis.Scripter, now, member string, keys 
 	return nil
 }
 
-// Reset runs reset.lua: it deletes the keys, all in one step. One round trip.
+// Reset runs reset.lua: it deletes the keys, of which there is at least one, all in one step. One
+// round trip.
 func Reset(ctx context.Context, rdb redis.Scripter, keys []string) error {
 	if err := ResetScript.Run(ctx, rdb, keys).Err(); err != nil {
 		return fmt.Errorf("luascripts: reset: %w", err)

@@ -8,8 +8,8 @@ import (
 // Reply is a script's word on one window.
 type Reply struct {
 	Allowed    bool
-	Count      int           // requests in the window, including this one where it was admitted
-	RetryAfter time.Duration // milliseconds; > 0 when rejected, otherwise 0
+	Count      int           // requests in the window; after Admit, with this one where it was admitted
+	RetryAfter time.Duration // whole milliseconds; > 0 when rejected, otherwise 0
 }
 
 // decodeDecision decodes a decision on windows: all of them admitted, or the replies end with the

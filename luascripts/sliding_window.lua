@@ -23,7 +23,7 @@
 
 -- Written for few server cycles: what can stay a string does, since a number costs redis.call a
 -- "%.17g" each time; '%d' formats faster, and to the digit below 2^53; KEYS and ARGV are looked up
--- once; the next window's arguments are found by adding, not by asking which window it is.
+-- once.
 
 local keys, argv, call, format = KEYS, ARGV, redis.call, string.format
 local windows = #keys
@@ -38,9 +38,10 @@ if now == '' then
   now = time[1] .. (#us == 6 and string.sub(us, 1, 3) or format('%03d', us / 1000))
 end
 
-local reply, at = nil, 1 -- where this window's part of the reply begins
+local reply  -- of several windows
+local at = 1 -- where this window's part of it begins
 for i = 1, windows do
-  local key, _ = keys[i], ttl + 0 -- a TTL that is no number fails here, before any write
+  local key, _ = keys[i], ttl + 0 -- a TTL that is no number fails here, before anything is admitted
 
   call('ZREMRANGEBYSCORE', key, '0', format('%d', now - window))
   local count = call('ZCARD', key)
@@ -60,7 +61,7 @@ for i = 1, windows do
     return reply
   end
 
-  if windows == 1 then -- the second loop, in fewer steps
+  if windows == 1 then -- admit at once, without the loop below
     if call('ZADD', key, 'NX', now, member) == 0 then return {1, count, 0} end
     call('EXPIRE', key, ttl)
     return {1, count + 1, 0}

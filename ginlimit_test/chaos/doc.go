@@ -1,7 +1,8 @@
 // Package chaos is a run of the middleware through every fault that its Redis may have: each is injected once while three
 // Gin services, one for each failure policy, serve several users without pause.
 //
-//	go test -race ./ginlimit_test/chaos                  # from within this folder: go test -race .
+//	cd ginlimit_test/chaos
+//	go test -race .                                      # all faults
 //	go test -run TestChaos -table table.md .             # the table of the README, as measured
 //	go test -run 'TestChaos/hung' .                      # one fault, or all whose name matches
 //

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Span is a stretch of time.
+// Span is the time from Begin to End.
 type Span struct{ Begin, End time.Time }
 
 // Since is the span from begin to now.
 func Since(begin time.Time) Span { return Span{begin, time.Now()} }
 
-// Length is how long it is.
+// Length returns End - Begin.
 func (s Span) Length() time.Duration { return s.End.Sub(s.Begin) }
 
 // Metronome notes how late this process is because its machine has no processor for it. Whatever bound a timer keeps is
@@ -115,7 +115,8 @@ func (m *Metronome) Allow(bound time.Duration, s Span) time.Duration {
 // chain is how many waits at most come one after another in what is bounded: for a timer, a processor, a lock and so on.
 const chain = 8
 
-// Late is by how much what took s may have been delayed: each of its waits may have met one of the worst delays.
+// Late returns the longest that the machine may have delayed what took s: the sum of the worst delays, one for each of its
+// waits.
 func (m *Metronome) Late(s Span) (sum time.Duration) {
 	if m.last().Before(s.End) {
 		m.beat(time.Now())
@@ -143,12 +144,15 @@ func (m *Metronome) last() time.Time {
 	return m.beats[len(m.beats)-1].at
 }
 
+// probeInterval is that of ginlimit's circuit breaker.
+const probeInterval = 250 * time.Millisecond
+
 // Excuse is what may have been lost to decisions that failed only because this machine was late: each took its time, and
 // kept the circuit breaker open until the next probe.
 func (m *Metronome) Excuse(failed []Span) (sum time.Duration) {
 	for _, s := range failed {
 		if m.Late(s) > Computing {
-			sum += s.Length() + 250*time.Millisecond
+			sum += s.Length() + probeInterval
 		}
 	}
 	return sum

@@ -1,6 +1,8 @@
 package faulttest
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,8 +37,31 @@ func TestMetronomeAllows(t *testing.T) {
 	require.Equal(t, (12+13+14+15+16+17+18+19)*time.Millisecond, m.Late(Span{at(150), at(219)}), "the worst of a long chain")
 }
 
-// A process that keeps its processors busy is late by what the metronome says.
-func TestMetronomeNotesABusyMachine(t *testing.T) {
+// What had to wait for a processor is seen, be it a goroutine or a thread.
+func TestWaitsForAProcessorAreSeen(t *testing.T) {
+	thread, goroutine := threads(), goroutines()
+	var wg sync.WaitGroup
+	for range 4 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for begin := time.Now(); time.Since(begin) < 50*time.Millisecond; {
+			}
+		})
+	}
+	wg.Wait()
+	waited := 0
+	for i, n := range goroutines().Counts {
+		waited += int(n - goroutine.Counts[i])
+	}
+	require.Positive(t, waited)
+	now := threads()
+	require.NotEmpty(t, now)
+	for name, d := range thread {
+		require.GreaterOrEqual(t, now[name], d, name)
+	}
+}
+
+// A beat that comes late counts as a delay.
+func TestMetronomeNotesALateBeat(t *testing.T) {
 	m := NewMetronome(t)
 	begin := time.Now()
 	m.mu.Lock() // no beat comes through

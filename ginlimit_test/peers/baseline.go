@@ -33,7 +33,7 @@ var (
 		},
 	}
 
-	// commandsAlone is the least that an exact log in a sorted set costs.
+	// commandsAlone runs the five commands of an admission: the most that a faster script could gain.
 	commandsAlone = limiter{
 		name:   "the commands of one window alone",
 		server: map[string]float64{"evalsha": 1},

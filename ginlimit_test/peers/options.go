@@ -49,7 +49,7 @@ func parseOptions(args []string) options {
 	f.IntVar(&o.concurrency, "concurrency", 64, "callers at a time")
 	f.IntVar(&o.users, "users", 10_000, "over which the calls spread")
 	f.BoolVar(&o.deadlines, "deadlines", false, "a client with ContextTimeoutEnabled for all, where ours sets a deadline for each call; ours over redisclient.AutoPipeline")
-	f.IntVar(&o.growth, "growth", 100_000, "most users of the growth tables")
+	f.IntVar(&o.growth, "growth", 100_000, "most users, and most entries of a log, of the growth tables")
 	f.StringVar(&o.ours, "ours", "../../luascripts/sliding_window.lua", "the `FILE` of our script")
 	f.Func("script", "a `FILE` to compare with our script, of the same contract; may be repeated", func(s string) error {
 		o.scripts = append(o.scripts, s)

@@ -31,7 +31,7 @@ type variant struct {
 	sha         string
 }
 
-// The variants that the ratios are about.
+// The variants that the ratios are about.
 const (
 	plainName      = "plain.lua"
 	oursCallerName = "sliding_window.lua, caller's clock"

@@ -1,5 +1,5 @@
--- What a decision on one window asks of Redis, and nothing else: no deciding, no arguments to look
--- at or to compute, no member to find again. An exact log in a sorted set costs at least this.
+-- commands.lua: what sliding_window.lua asks of Redis to admit into one window on the server's
+-- clock, without deciding.
 local call = redis.call
 call('TIME')
 call('ZREMRANGEBYSCORE', KEYS[1], '0', ARGV[1])
