@@ -13,9 +13,10 @@ import (
 	"github.com/gin-tiers/ratelimit/luascripts"
 )
 
-// The circuit breaker of a limiter: after failuresToOpen calls in a row that Redis could not answer
-// it decides without asking, and lets one call through every probeInterval. A connection pool that
-// has given up needs up to a second more to notice that Redis is back.
+// The circuit breaker of a limiter: after failuresToOpen calls in a row that Redis could not answer,
+// while it answered none that began later, it decides without asking, and lets one call through every
+// probeInterval. A connection pool that has given up needs up to a second more to notice that Redis
+// is back.
 const (
 	failuresToOpen = 5
 	probeInterval  = 250 * time.Millisecond
@@ -27,20 +28,20 @@ var ErrUnavailable = errors.New("ginlimit: Redis does not answer and was not ask
 
 // guardedStore asks Redis while it answers, and fails at once while it does not.
 type guardedStore struct {
-	next         store
-	breaker      *gobreaker.TwoStepCircuitBreaker[any]
-	counting     atomic.Bool   // the breaker counts failures or is not closed: every call asks it first
-	stateChanges atomic.Uint64 // how often the breaker's state has changed
+	next     store
+	breaker  *gobreaker.TwoStepCircuitBreaker[any]
+	counting atomic.Bool  // the breaker counts failures or is not closed: every call asks it first
+	start    time.Time    // of this store
+	answered atomic.Int64 // when the latest call that Redis has answered began, in ms since start
 }
 
 func newGuardedStore(next store) *guardedStore {
-	s := &guardedStore{next: next}
+	s := &guardedStore{next: next, start: time.Now()}
 	s.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Timeout:     probeInterval,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresToOpen },
-		IsExcluded:  func(err error) bool { return err == errImpatient },
+		IsExcluded:  func(err error) bool { return err == errNoVerdict },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
-			s.stateChanges.Add(1)
 			switch {
 			case from == gobreaker.StateClosed: // not at each probe that fails
 				slog.Error("ginlimit: Redis does not answer; it is not asked, but for probes, until it does", "probe_interval", probeInterval)
@@ -73,12 +74,12 @@ func (s *guardedStore) reset(ctx context.Context, keys []string) error {
 // guarded makes a call. While the breaker counts, the call needs its leave, and every outcome is
 // reported; otherwise only a failure is, and nobody waits for the breaker's lock.
 func guarded(ctx context.Context, s *guardedStore, call func() ([]luascripts.Reply, error)) (replies []luascripts.Reply, err error) {
+	began := time.Since(s.start).Milliseconds()
 	if !s.counting.Load() {
-		changes := s.stateChanges.Load()
 		replies, err = call()
-		verdict := outage(ctx, err)
+		verdict := s.judge(ctx, err, began)
 		if verdict != nil || s.counting.Load() { // a success among failures ends their row
-			s.report(verdict, changes)
+			s.report(verdict)
 		}
 		return replies, err
 	}
@@ -86,20 +87,33 @@ func guarded(ctx context.Context, s *guardedStore, call func() ([]luascripts.Rep
 	if err != nil {
 		return nil, ErrUnavailable
 	}
-	verdict := errImpatient // a panic tells nothing of Redis, and must not leave the breaker waiting
+	verdict := errNoVerdict // a panic tells nothing of Redis, and must not leave the breaker waiting
 	defer func() {
 		done(verdict)
 		s.setCounting(verdict)
 	}()
 	replies, err = call()
-	verdict = outage(ctx, err)
+	verdict = s.judge(ctx, err, began)
 	return replies, err
 }
 
-// report tells the breaker of a call that it was not asked about, unless its state has changed since
-// that began: then the call tells nothing new.
-func (s *guardedStore) report(verdict error, changes uint64) {
-	if s.stateChanges.Load() == changes {
+// judge returns the outage of which err tells. A failure tells of none when Redis has answered a call
+// that began later: one connection hangs, with all calls that share it, or the outage is over.
+func (s *guardedStore) judge(ctx context.Context, err error, began int64) error {
+	verdict, answered := outage(ctx, err), s.answered.Load()
+	switch {
+	case verdict == nil && answered < began:
+		s.answered.Store(began) // at most about once a millisecond
+	case verdict != nil && answered > began:
+		return errNoVerdict
+	}
+	return verdict
+}
+
+// report tells a closed breaker of a call about which it was not asked. To any other state it would
+// be news of before.
+func (s *guardedStore) report(verdict error) {
+	if s.breaker.State() == gobreaker.StateClosed {
 		if done, err := s.breaker.Allow(); err == nil {
 			done(verdict)
 		}
@@ -111,7 +125,7 @@ func (s *guardedStore) report(verdict error, changes uint64) {
 // looks at the breaker again, so no failure that the breaker counts is missed.
 func (s *guardedStore) setCounting(verdict error) {
 	switch verdict {
-	case errImpatient:
+	case errNoVerdict:
 	case nil:
 		s.counting.Store(false)
 		if s.breaker.State() != gobreaker.StateClosed || s.breaker.Counts().ConsecutiveFailures > 0 {
@@ -122,18 +136,18 @@ func (s *guardedStore) setCounting(verdict error) {
 	}
 }
 
-// errImpatient stands for a call that tells nothing of Redis: its caller did not wait.
-var errImpatient = errors.New("ginlimit: the caller did not wait")
+// errNoVerdict stands for a call that tells nothing of Redis.
+var errNoVerdict = errors.New("ginlimit: the call tells nothing of Redis")
 
-// outage returns err if it says that Redis is out of order for everybody, errImpatient if it says
-// nothing of Redis, and nil if Redis has answered, be it with an error: a key of the wrong type is
-// the trouble of one user, and an answer costs no waiting.
+// outage returns err if it says that Redis is out of order for everybody, errNoVerdict if it says
+// nothing of Redis since its caller did not wait, and nil if Redis has answered, be it with an error:
+// a key of the wrong type is the trouble of one user, and an answer costs no waiting.
 func outage(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled), ctx.Value(impatientKey{}) != nil && isTimeout(err):
-		return errImpatient
+		return errNoVerdict
 	case !isAnswer(err),
 		redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsClusterDownError(err),
 		redis.IsMasterDownError(err), redis.IsMaxClientsError(err), redis.IsTryAgainError(err):

@@ -123,30 +123,63 @@ func TestBreakerForgetsFailuresAtAConcurrentSuccess(t *testing.T) {
 	})
 }
 
-// Calls that began before an outage, and fail after its end, do not open the breaker again.
+// Calls that began before an outage, and fail when it may be over, take no probe and do not open the
+// breaker again.
 func TestBreakerIgnoresFailuresOfLongAgo(t *testing.T) {
 	captureWarnings(t)
+	for name, beforeTheProbe := range map[string]bool{"before the probe": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stub := &scriptedStore{}
+				s := newGuardedStore(stub)
+				refused, fail := errors.New("refused"), make(chan struct{})
+				for range 2 * failuresToOpen {
+					go func() {
+						_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { <-fail; return nil, refused })
+					}()
+				}
+				synctest.Wait()
+				stub.err = refused
+				for range failuresToOpen {
+					require.ErrorIs(t, s.reset(t.Context(), nil), refused)
+				}
+				require.ErrorIs(t, s.reset(t.Context(), nil), ErrUnavailable)
+				stub.err = nil
+				time.Sleep(probeInterval + time.Millisecond)
+				if beforeTheProbe {
+					close(fail)
+					synctest.Wait()
+				}
+				require.NoError(t, s.reset(t.Context(), nil))
+				if !beforeTheProbe {
+					close(fail)
+					synctest.Wait()
+				}
+				require.NoError(t, s.reset(t.Context(), nil))
+			})
+		})
+	}
+}
+
+// One connection hangs, with all calls that share it, while Redis answers others that began later.
+func TestBreakerIgnoresAConnectionThatHangs(t *testing.T) {
+	captureWarnings(t)
 	synctest.Test(t, func(t *testing.T) {
-		stub := &scriptedStore{}
-		s := newGuardedStore(stub)
-		refused, fail := errors.New("refused"), make(chan struct{})
+		s := newGuardedStore(&scriptedStore{})
+		timeout := make(chan struct{})
 		for range 2 * failuresToOpen {
 			go func() {
-				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { <-fail; return nil, refused })
+				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) {
+					<-timeout
+					return nil, context.DeadlineExceeded
+				})
 			}()
 		}
-		synctest.Wait()
-		stub.err = refused
-		for range failuresToOpen {
-			require.ErrorIs(t, s.reset(t.Context(), nil), refused)
-		}
-		require.ErrorIs(t, s.reset(t.Context(), nil), ErrUnavailable)
-		stub.err = nil
-		time.Sleep(probeInterval + time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
 		require.NoError(t, s.reset(t.Context(), nil))
-
-		close(fail)
+		close(timeout)
 		synctest.Wait()
+		require.False(t, s.counting.Load())
 		require.NoError(t, s.reset(t.Context(), nil))
 	})
 }
@@ -177,20 +210,20 @@ func TestBreakerIsAskedWhileItCounts(t *testing.T) {
 	captureWarnings(t)
 	refused := errors.New("refused")
 	s := newGuardedStore(nil)
-	s.report(refused, s.stateChanges.Load())
+	s.report(refused)
 	s.setCounting(nil) // of a success that the breaker heard of before
 	require.True(t, s.counting.Load())
 
 	for range 2_000 {
 		s := newGuardedStore(nil)
-		s.report(refused, s.stateChanges.Load())
+		s.report(refused)
 		var wg sync.WaitGroup
 		for _, err := range []error{refused, nil} {
 			wg.Go(func() {
 				_, _ = guarded(t.Context(), s, func() ([]luascripts.Reply, error) { return nil, err })
 			})
 		}
-		wg.Go(func() { s.report(refused, s.stateChanges.Load()) })
+		wg.Go(func() { s.report(refused) })
 		wg.Wait()
 		counted := s.breaker.Counts().ConsecutiveFailures > 0
 		require.True(t, s.counting.Load() || !counted)
@@ -275,7 +308,7 @@ func TestOutage(t *testing.T) {
 		case "":
 			require.NoError(t, got, tt.name)
 		case "excluded":
-			require.Equal(t, errImpatient, got, tt.name)
+			require.Equal(t, errNoVerdict, got, tt.name)
 		default:
 			require.Equal(t, tt.err, got, tt.name)
 		}

@@ -18,7 +18,7 @@ type Pipeline interface {
 // AutoPipeline returns a Pipeline over c, which New made: calls of concurrent requests share round
 // trips. It pays where many are under way at once and costs a lone call a little. All Pipelines of one
 // client are one: make it once, and close it when no limiter uses it. Scripts may run in any order. A
-// script that is run through it ends at its context's deadline, unlike on a plain
+// script that Eval or EvalSha runs through it ends at its context's deadline, unlike on a plain
 // *redis.AutoPipeliner, and may then still run on the server.
 //
 // A client's own AutoPipelineOptions win. The error is for a client that is neither *redis.Client nor
@@ -76,6 +76,9 @@ func (p pipeline) EvalSha(ctx context.Context, sha string, keys []string, args .
 }
 
 func (p pipeline) run(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
+	if err := ctx.Err(); err != nil {
+		return redis.NewCmdResult(nil, err) // its caller has left, and is not charged
+	}
 	line := make([]any, 3, 3+len(keys)+len(args))
 	line[0], line[1], line[2] = name, script, len(keys)
 	for _, key := range keys {
