@@ -24,7 +24,7 @@ import (
 func ByClientIP(t tiers.Tier) TierResolver {
 	var warnOnce sync.Once
 	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
-		addr, err := peerAddr(c.Request.RemoteAddr)
+		addr, err := parseAddr(c.Request.RemoteAddr)
 		if forwarded, ok := forwardedAddr(c); ok && forwarded != addr {
 			// A peer without an address came over a Unix socket, which no stranger reaches.
 			if err != nil || !trustsEveryProxy(c) {
@@ -42,8 +42,8 @@ func ByClientIP(t tiers.Tier) TierResolver {
 	})
 }
 
-// peerAddr parses the address of a connection, with a port or without.
-func peerAddr(remote string) (netip.Addr, error) {
+// parseAddr parses the address of a connection or of a header, with a port or without.
+func parseAddr(remote string) (netip.Addr, error) {
 	remote = strings.TrimSpace(remote)
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		return ap.Addr(), nil
@@ -52,7 +52,7 @@ func peerAddr(remote string) (netip.Addr, error) {
 }
 
 func forwardedAddr(c *gin.Context) (netip.Addr, bool) {
-	addr, err := netip.ParseAddr(strings.TrimSpace(c.ClientIP()))
+	addr, err := parseAddr(c.ClientIP())
 	return addr, err == nil
 }
 
@@ -96,6 +96,6 @@ func believes(c *gin.Context, peer string) bool {
 	probe := c.Copy()
 	probe.Request = &http.Request{Header: c.Request.Header, RemoteAddr: peer}
 	got, ok := forwardedAddr(probe)
-	own, err := peerAddr(peer)
+	own, err := parseAddr(peer)
 	return ok && (err != nil || got != own)
 }

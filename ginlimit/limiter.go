@@ -64,8 +64,8 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 }
 
 // NewMemoryLimiter returns a Limiter that counts in this process: the same decisions without
-// Redis, for one replica, for tests and for FailLocal. It never fails. See MemoryKeys and
-// MemoryEntries for its bounds.
+// Redis, for one replica, for tests and for FailLocal. It never waits and never fails, so it does not
+// look at contexts. See MemoryKeys and MemoryEntries for its bounds.
 func NewMemoryLimiter(opts ...LimiterOption) *Limiter {
 	c := newLimiterConfig("NewMemoryLimiter", opts)
 	l := newLimiter(newMemoryStore(c.clock), c)

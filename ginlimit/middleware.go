@@ -23,6 +23,7 @@ import (
 //     is for the middleware that knows the scheme;
 //   - the resolver failed: 503, and what was taken is given back;
 //   - Redis failed: 503, unless WithFailurePolicy says otherwise;
+//   - the request's own deadline has passed: 503, whatever the policy, since nobody waits for it;
 //   - the client left while Redis was asked: 499, which nobody sees.
 //
 // Mount it after the middleware that authenticates. A request that passes several limiters has one
@@ -104,9 +105,15 @@ func (m *middleware) handle(c *gin.Context) {
 	user, deadline := encodePart(subject.UserID), m.limiter.deadline()
 	event.Decision, err = request.decide(ctx, m.limiter, plan, user, deadline)
 	if err != nil {
-		if ctx.Err() == context.Canceled { // the client left; that is no failure of Redis
+		switch ctx.Err() { // of the request itself, which is no failure of Redis
+		case context.Canceled:
 			request.giveBackAll(ctx, deadline)
+			removeLimitHeaders(c.Writer.Header())
 			c.AbortWithStatus(statusClientClosedRequest)
+			return
+		case context.DeadlineExceeded:
+			request.giveBackAll(ctx, deadline)
+			refuse(c, limiterUnavailable)
 			return
 		}
 		m.storeFailed(ctx, event, err)

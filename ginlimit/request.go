@@ -2,6 +2,7 @@ package ginlimit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -81,12 +82,12 @@ func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, d
 			return Decision{}, err
 		}
 		if replies[len(replies)-1].Allowed {
-			r.taken = append(r.taken, slots{l, keys, step.budgets})
+			r.take(slots{l, keys, step.budgets})
 		}
 		for i, reply := range replies {
 			d := decision(step.budgets[i], reply)
 			if reply.Allowed && reply.Count > d.Limit {
-				d, err = l.overLooserMount(bounded, keys[i], step.budgets[i])
+				d, err = l.askAnew(bounded, r.member, keys[i], step.budgets[i])
 				if err != nil {
 					r.giveBack(ctx, before, deadline)
 					return Decision{}, err
@@ -103,19 +104,34 @@ func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, d
 	return tightest, nil
 }
 
-// overLooserMount decides where a limiter before this one, on the same scope but with a higher
-// limit, has taken the slot already: to the script that is a repeat, which it admits. Without that
-// slot the window would be as full as one of a limit higher by one is now.
-func (l *Limiter) overLooserMount(ctx context.Context, key string, b luascripts.Budget) (Decision, error) {
-	withSlot := luascripts.NewBudget(b.Limit()+1, b.Window())
-	replies, err := l.store.peek(ctx, []string{key}, []luascripts.Budget{withSlot})
+// askAnew decides where a limiter before this one, on the same scope but with a higher limit, has
+// taken the slot already: to the script that is a repeat, which it admits. The slot goes back first,
+// so that of many requests at once those that are rejected make room for the others.
+func (l *Limiter) askAnew(ctx context.Context, member, key string, b luascripts.Budget) (Decision, error) {
+	keys, budgets := []string{key}, []luascripts.Budget{b}
+	if err := l.store.giveBack(ctx, member, keys, budgets); err != nil {
+		return Decision{}, err
+	}
+	replies, err := l.store.admit(ctx, member, keys, budgets)
 	if err != nil {
 		return Decision{}, err
 	}
-	if replies[0].Allowed { // room has come up meanwhile
-		replies[0].Count = b.Limit()
-	}
 	return decision(b, replies[0]), nil
+}
+
+// take notes what a call took, less what a limiter before holds already.
+func (r *request) take(s slots) {
+	for _, before := range r.taken {
+		for i := len(s.keys) - 1; i >= 0; i-- {
+			if before.limiter.store == s.limiter.store && slices.Contains(before.keys, s.keys[i]) {
+				s.keys = slices.Concat(s.keys[:i], s.keys[i+1:])
+				s.budgets = slices.Concat(s.budgets[:i], s.budgets[i+1:])
+			}
+		}
+	}
+	if len(s.keys) > 0 {
+		r.taken = append(r.taken, s)
+	}
 }
 
 // giveBackAll returns all that the request took, in stacked limiters too: one that does not pass has

@@ -117,6 +117,8 @@ func TestByClientIP(t *testing.T) {
 		"a trusted proxy that forwards rubbish":  {"10.0.0.1:5", "rubbish", trust("10.0.0.0/8"), "ip/10.0.0.1", false},
 		"a platform header is a choice": {"203.0.113.7:5", spoofed,
 			func(e *gin.Engine) { e.TrustedPlatform = "X-Forwarded-For" }, "ip/" + spoofed, false},
+		"a platform header with a port": {"203.0.113.7:5", "[2001:db8:7::1]:443",
+			func(e *gin.Engine) { e.TrustedPlatform = "X-Forwarded-For" }, "ip/2001:db8:7::/64", false},
 		"rubbish in a platform header": {"203.0.113.7:5", "rubbish",
 			func(e *gin.Engine) { e.TrustedPlatform = "X-Forwarded-For" }, "ip/203.0.113.7", false},
 		"headers that Gin was told to read": {"203.0.113.7:5", spoofed,

@@ -40,6 +40,19 @@ func setLimitHeaders(h http.Header, d Decision) {
 	h[windowKey] = values[2:3:3]
 }
 
+func removeLimitHeaders(h http.Header) {
+	for _, key := range []string{limitKey, remainingKey, windowKey} {
+		delete(h, key)
+	}
+}
+
+// abortWithJSON ends the chain with a JSON body, whatever type a middleware before, such as one for
+// streams, has announced.
+func abortWithJSON(c *gin.Context, status int, body any) {
+	c.Writer.Header().Del("Content-Type")
+	c.AbortWithStatusJSON(status, body)
+}
+
 // windowName is what the headers and the body call a window.
 func windowName(window time.Duration) string {
 	if window == day {
@@ -80,7 +93,7 @@ func reject(c *gin.Context, d Decision) {
 	setLimitHeaders(c.Writer.Header(), d)
 	c.Header(HeaderRetryAfter, strconv.Itoa(retryAfter))
 	c.Header("Cache-Control", "no-store") // RFC 6585, section 4
-	c.AbortWithStatusJSON(http.StatusTooManyRequests, rejection{
+	abortWithJSON(c, http.StatusTooManyRequests, rejection{
 		Error: apiError{
 			Message: fmt.Sprintf("Rate limit exceeded: %d %s per %s. Retry in %d s.", d.Limit, noun, window, retryAfter),
 			Type:    "rate_limit_error",
@@ -113,12 +126,10 @@ var (
 
 // refuse answers without limit headers, those of limiters before included, and ends the chain.
 func refuse(c *gin.Context, r refusal) {
-	for _, key := range []string{limitKey, remainingKey, windowKey} {
-		delete(c.Writer.Header(), key)
-	}
+	removeLimitHeaders(c.Writer.Header())
 	if r.retryAfter != "" {
 		c.Header(HeaderRetryAfter, r.retryAfter)
 	}
 	c.Header("Cache-Control", "no-store")
-	c.AbortWithStatusJSON(r.status, gin.H{"error": r.err})
+	abortWithJSON(c, r.status, gin.H{"error": r.err})
 }

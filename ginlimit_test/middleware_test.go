@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -366,6 +367,96 @@ func TestATighterMountOnOneScope(t *testing.T) {
 	}
 }
 
+// Of many requests at once, those that the tighter mount rejects make room for the others.
+func TestABurstUnderATighterMountOnOneScope(t *testing.T) {
+	for name, opts := range modes {
+		for _, store := range []string{"redis", "memory"} {
+			t.Run(name+" "+store, func(t *testing.T) {
+				l := ginlimit.NewMemoryLimiter()
+				if store == "redis" {
+					l = ginlimit.NewLimiter(redistest.Client(t))
+				}
+				mount := func(perMinute int) gin.HandlerFunc {
+					return ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)], ginlimit.WithTiers(table(t, perMinute, 1000)))...)
+				}
+				api := serve(t, mount(50), mount(10))
+				for range 5 {
+					id := redistest.ID(t)
+					var burst sync.WaitGroup
+					var admitted atomic.Int64
+					for range 60 {
+						burst.Go(func() {
+							if api.as(id).StatusCode == http.StatusOK {
+								admitted.Add(1)
+							}
+						})
+					}
+					burst.Wait()
+					require.EqualValues(t, 10, admitted.Load())
+					for _, window := range []time.Duration{time.Minute, 24 * time.Hour} {
+						d, err := l.Peek(t.Context(), id, 1000, window)
+						require.NoError(t, err)
+						require.Equal(t, 990, d.Remaining, "rejections took nothing")
+					}
+				}
+			})
+		}
+	}
+}
+
+// failingScripter fails the calls that it is told to, counted from 1.
+type failingScripter struct {
+	redis.Scripter
+	calls, fail int
+}
+
+func (s *failingScripter) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	if s.calls++; s.calls == s.fail {
+		return redis.NewCmdResult(nil, errors.New("refused"))
+	}
+	return s.Scripter.EvalSha(ctx, sha, keys, args...)
+}
+
+// What a mount has counted is not given back by another on its scope that fails: it took nothing.
+func TestAMountThatFailsKeepsWhatOthersCounted(t *testing.T) {
+	captureLogs(t)
+	rdb := redistest.Start(t).Client(t)
+	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
+	l := ginlimit.NewLimiter(&failingScripter{Scripter: rdb, fail: 4})
+	api := serve(t, ginlimit.New(l, resolver), ginlimit.New(l, resolver, ginlimit.WithFailurePolicy(ginlimit.FailOpen())))
+	require.Equal(t, http.StatusOK, api.as("alice").StatusCode)
+	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:alice:60").Val())
+	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:alice:86400").Val())
+}
+
+// The bodies of a limiter are JSON, even where a middleware before has announced a stream.
+func TestBodiesAreJSONAfterAnotherContentType(t *testing.T) {
+	stream := func(c *gin.Context) { c.Header("Content-Type", "text/event-stream") }
+	l := ginlimit.NewMemoryLimiter()
+	api := serve(t, stream, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1, 1))))
+	require.Equal(t, http.StatusOK, api.as("alice").StatusCode)
+	require.Equal(t, "rate_limit_exceeded", api.as("alice").apiError(t).Code)
+	require.Equal(t, "unauthenticated", api.get("/v1/chat").apiError(t).Code)
+}
+
+// A request whose own deadline has passed waits for nobody: no policy lets it through uncounted.
+func TestARequestThatIsTooLate(t *testing.T) {
+	logs := captureLogs(t)
+	rdb := redistest.Start(t).Client(t)
+	late := func(c *gin.Context) {
+		ctx, cancel := context.WithTimeout(c.Request.Context(), -1)
+		defer cancel()
+		c.Request = c.Request.WithContext(ctx)
+		c.Next()
+	}
+	api := serve(t, late, ginlimit.New(ginlimit.NewLimiter(rdb), resolver, ginlimit.WithFailurePolicy(ginlimit.FailOpen())))
+	r := api.as("alice")
+	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+	require.Equal(t, "rate_limiter_unavailable", r.apiError(t).Code)
+	require.Zero(t, api.Handled.Load())
+	require.NotContains(t, logs.String(), "could not decide")
+}
+
 func TestWithScope(t *testing.T) {
 	for _, store := range []string{"redis", "memory"} {
 		t.Run(store, func(t *testing.T) {
@@ -609,11 +700,13 @@ func TestAClientThatLeavesBetweenTwoWindows(t *testing.T) {
 		c.Request = c.Request.WithContext(ctx)
 		scripter.leave = cancel
 	})
-	router.Use(ginlimit.New(ginlimit.NewLimiter(scripter), resolver))
+	router.Use(ginlimit.New(ginlimit.NewMemoryLimiter(), resolver), ginlimit.New(ginlimit.NewLimiter(scripter), resolver))
 	router.GET("/v1/chat", func(*gin.Context) { t.Error("the handler ran") })
 	api := (&api{t: t}).on(router)
 	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
-	api.as("alice")
+	r := api.as("alice")
+	require.Equal(t, 499, r.StatusCode)
+	require.Empty(t, r.Header.Values(ginlimit.HeaderLimit), "of the limiter before either")
 	require.Empty(t, rdb.Keys(t.Context(), "*").Val())
 }
 
