@@ -38,10 +38,11 @@ func ExampleNewLimiter_autoPipeline() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	pipeline, err := redisclient.AutoPipeline(rdb) // rdb is of redisclient.New
+	pipeline, err := redisclient.AutoPipeline(rdb) // rdb comes from redisclient.New
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer pipeline.Close()
 	limiter := ginlimit.NewLimiter(pipeline)
 	_ = ginlimit.New(limiter, ginlimit.FromContext("user_id", "tier"), ginlimit.WithAtomicWindows())
 }
