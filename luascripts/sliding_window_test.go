@@ -251,6 +251,47 @@ func TestSlidingWindowAllOrNone(t *testing.T) {
 	require.InDelta(t, 86_401*time.Second, rdb.PTTL(t.Context(), day).Val(), float64(time.Second))
 }
 
+// Each of several windows has its own length, limit and TTL.
+func TestSlidingWindowFourWindows(t *testing.T) {
+	rdb := redistest.Client(t)
+	windows := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
+	var keys []string
+	budgets := func(third int) (b []luascripts.Budget) {
+		for i, w := range windows {
+			limit := 10 + i
+			if i == 2 {
+				limit = third
+			}
+			b = append(b, luascripts.NewBudget(limit, w))
+		}
+		return b
+	}
+	for i := range windows {
+		keys = append(keys, fmt.Sprint(redistest.ID(t), ":", i))
+	}
+	admit := func(at int64, member string, b []luascripts.Budget) []luascripts.Reply {
+		t.Helper()
+		replies, err := luascripts.Admit(t.Context(), rdb, strconv.FormatInt(epoch+at, 10), member, keys, b)
+		require.NoError(t, err)
+		return replies
+	}
+	admitted := func(counts ...int) (r []luascripts.Reply) {
+		for _, n := range counts {
+			r = append(r, luascripts.Reply{Allowed: true, Count: n})
+		}
+		return r
+	}
+
+	require.Equal(t, admitted(1, 1, 1, 1), admit(0, "a", budgets(12)))
+	require.Equal(t, admitted(1, 2, 2, 2), admit(2_000, "b", budgets(12)), "the second has passed")
+	for i, key := range keys {
+		require.InDelta(t, windows[i]+time.Second, rdb.PTTL(t.Context(), key).Val(), float64(time.Second), "window %d", i)
+	}
+	require.Equal(t, append(admitted(0, 2), luascripts.Reply{Count: 2, RetryAfter: time.Hour - 3*time.Second}),
+		admit(3_000, "c", budgets(2)), "the hour is full, and the reply ends there")
+	require.Equal(t, admitted(1, 2, 3, 3), admit(60_000, "c", budgets(12)), "nothing was taken, and the minute has lost its oldest")
+}
+
 func TestSlidingWindowDoesNotTouchTheKeyBehindTheFullOne(t *testing.T) {
 	rdb := redistest.Client(t)
 	id := redistest.ID(t)
