@@ -47,7 +47,7 @@ for i = 1, windows do
   local count = call('ZCARD', key)
 
   local over = count - limit
-  if over >= 0 and not call('ZSCORE', key, member) then
+  if not (over < 0) and not call('ZSCORE', key, member) then -- a limit that is NaN rejects
     -- The entry whose exit makes room: the oldest, or a later one where the limit was lowered.
     local index = over == 0 and '0' or format('%d', over)
     local blocking = call('ZRANGE', key, index, index, 'WITHSCORES')[2]

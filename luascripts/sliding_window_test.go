@@ -129,6 +129,18 @@ func TestSlidingWindowSmallestLimit(t *testing.T) {
 	require.Equal(t, math.MinInt, budgets[0].Limit())
 }
 
+// The script's own callers may send what no Budget holds: a limit that is no number limits.
+func TestSlidingWindowLimitThatIsNaN(t *testing.T) {
+	rdb := redistest.Client(t)
+	key := redistest.ID(t)
+	for range 2 {
+		reply, err := luascripts.SlidingWindow.Run(t.Context(), rdb, []string{key}, epoch, 60_000, "nan", "a", 61).Int64Slice()
+		require.NoError(t, err)
+		require.Equal(t, []int64{0, 0, 60_000}, reply)
+	}
+	require.Zero(t, rdb.Exists(t.Context(), key).Val())
+}
+
 func TestSlidingWindowLargestWindow(t *testing.T) {
 	rdb := redistest.Client(t)
 	key := redistest.ID(t)
