@@ -2,10 +2,11 @@ package ginlimit
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/gin-tiers/ratelimit/luascripts"
 )
 
 // DefaultTimeout bounds a decision on Redis, giving back included, unless WithTimeout says otherwise.
@@ -32,27 +33,68 @@ func (l *Limiter) bounded(ctx context.Context, deadline time.Time) (context.Cont
 	return context.WithDeadline(ctx, deadline)
 }
 
-// heedsDeadlines tells whether a client ends a call at its context's deadline. Where it does not,
-// one warning names the cause; of a Scripter that is not go-redis's own nothing is known.
-func heedsDeadlines(rdb redis.Scripter) bool {
-	var heeds bool
+// heedsDeadlines tells whether a client ends a call at its context's deadline, and of one that does
+// not, why. Of a Scripter that is not go-redis's own nothing is known.
+func heedsDeadlines(rdb redis.Scripter) (heeds bool, why string) {
+	const setting = "the Redis client has no ContextTimeoutEnabled; see redisclient.New"
 	switch c := rdb.(type) {
 	case interface{ Options() *redis.Options }:
-		heeds = c.Options().ContextTimeoutEnabled
+		return c.Options().ContextTimeoutEnabled, setting
 	case interface{ Options() *redis.ClusterOptions }:
-		heeds = c.Options().ContextTimeoutEnabled
+		return c.Options().ContextTimeoutEnabled, setting
 	case interface{ Options() *redis.RingOptions }:
-		heeds = c.Options().ContextTimeoutEnabled
+		return c.Options().ContextTimeoutEnabled, setting
 	case *redis.AutoPipeliner:
-		slog.Warn("ginlimit: an AutoPipeliner does not end a call at a deadline, so a hung Redis may hold " +
-			"requests for its client's ReadTimeout; see redisclient.AutoPipeline")
-		return false
-	default:
-		return false
+		return false, "an AutoPipeliner does not end a call at a deadline; see redisclient.AutoPipeline"
 	}
-	if !heeds {
-		slog.Warn("ginlimit: the Redis client has no ContextTimeoutEnabled, so a hung Redis may hold " +
-			"requests for its ReadTimeout and retries; see redisclient.New")
+	return false, ""
+}
+
+// impatientStore ends a call with its context, for a client that does not. The call goes on by itself
+// until its client gives up.
+type impatientStore struct{ next store }
+
+func (s *impatientStore) admit(ctx context.Context, member string, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
+	return within(ctx, func() ([]luascripts.Reply, error) { return s.next.admit(ctx, member, keys, budgets) })
+}
+
+func (s *impatientStore) peek(ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
+	return within(ctx, func() ([]luascripts.Reply, error) { return s.next.peek(ctx, keys, budgets) })
+}
+
+func (s *impatientStore) giveBack(ctx context.Context, member string, keys []string, budgets []luascripts.Budget) error {
+	_, err := within(ctx, func() ([]luascripts.Reply, error) { return nil, s.next.giveBack(ctx, member, keys, budgets) })
+	return err
+}
+
+func (s *impatientStore) reset(ctx context.Context, keys []string) error {
+	_, err := within(ctx, func() ([]luascripts.Reply, error) { return nil, s.next.reset(ctx, keys) })
+	return err
+}
+
+// within waits for a call until ctx ends. A panic of the call is the waiting caller's.
+func within(ctx context.Context, call func() ([]luascripts.Reply, error)) ([]luascripts.Reply, error) {
+	type outcome struct {
+		replies []luascripts.Reply
+		err     error
+		panic   any
 	}
-	return heeds
+	done := make(chan outcome, 1) // nobody may wait any more
+	go func() {
+		var o outcome
+		defer func() {
+			o.panic = recover()
+			done <- o
+		}()
+		o.replies, o.err = call()
+	}()
+	select {
+	case o := <-done:
+		if o.panic != nil {
+			panic(o.panic)
+		}
+		return o.replies, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

@@ -339,11 +339,19 @@ func TestHeedsDeadlines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			warnings := captureWarnings(t)
+			require.True(t, NewLimiter(tt.rdb, WithTimeout(time.Second)).heedsDeadlines, "WithTimeout sees to it")
+			require.Zero(t, warnings())
 			require.Equal(t, tt.want, NewLimiter(tt.rdb).heedsDeadlines)
 			require.Equal(t, tt.wantWarnings, warnings())
-			require.True(t, NewLimiter(tt.rdb, WithTimeout(time.Second)).heedsDeadlines, "WithTimeout asks for it")
 		})
 	}
+}
+
+// A panic of a user's Scripter or clock is the request's, where Gin recovers it, and not the process's.
+func TestAPanicWithinABoundIsTheCallers(t *testing.T) {
+	type opaque struct{ redis.Scripter }
+	l := NewLimiter(opaque{}, WithTimeout(time.Minute), WithClock(func() time.Time { panic("clock") }))
+	require.PanicsWithValue(t, "clock", func() { _, _ = l.Check(t.Context(), "alice", 1, time.Minute) })
 }
 
 func TestBoundedKeepsTheEarlierDeadline(t *testing.T) {

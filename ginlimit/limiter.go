@@ -58,8 +58,17 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	if c.replicas != 1 {
 		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
 	}
-	l := newLimiter(newGuardedStore(&redisStore{rdb: rdb, clock: c.clock}), c)
-	l.heedsDeadlines = heedsDeadlines(rdb) || c.timeout > 0
+	var s store = &redisStore{rdb: rdb, clock: c.clock}
+	heeds, why := heedsDeadlines(rdb)
+	switch {
+	case heeds:
+	case c.timeout > 0:
+		s, heeds = &impatientStore{s}, true
+	case why != "":
+		slog.Warn("ginlimit: a hung Redis may hold requests for its client's ReadTimeout and retries", "cause", why)
+	}
+	l := newLimiter(newGuardedStore(s), c)
+	l.heedsDeadlines = heeds
 	return l
 }
 

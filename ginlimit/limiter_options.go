@@ -44,8 +44,9 @@ func WithHashTags() LimiterOption {
 // in time stays counted until it leaves its window.
 //
 // The default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
-// and none for other clients: see ContextTimeoutEnabled of go-redis. Memory limiters ignore it. It
-// panics unless d is positive.
+// and none for other clients: see ContextTimeoutEnabled of go-redis. Given for another client, it
+// costs a goroutine a call, and a call that was given up goes on there until the client gives up too.
+// Memory limiters ignore it. It panics unless d is positive.
 func WithTimeout(d time.Duration) LimiterOption {
 	if d <= 0 {
 		panic(fmt.Sprintf("ginlimit: WithTimeout: %v is not positive", d))

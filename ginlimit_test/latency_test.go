@@ -217,6 +217,41 @@ func TestLatencyBoundOfGivingBack(t *testing.T) {
 	require.Contains(t, logs.String(), "could not be given back", "nor is it silent")
 }
 
+// WithTimeout bounds a client of go-redis's default settings, too, which would wait for three seconds.
+func TestWithTimeoutBoundsAnyClient(t *testing.T) {
+	watch := faulttest.NewMetronome(t)
+	for name, o := range outages {
+		t.Run(name, func(t *testing.T) {
+			logs := captureLogs(t)
+			s := newSite(t, o.query)
+			pool := 0 // the default
+			if o.query != "" {
+				pool = 1
+			}
+			s.rdb = redis.NewClient(&redis.Options{Addr: s.road.Addr, PoolSize: pool})
+			t.Cleanup(func() { _ = s.rdb.Close() })
+			before := runtime.NumGoroutine()
+			l := ginlimit.NewLimiter(s.rdb, ginlimit.WithTimeout(200*time.Millisecond))
+			require.Empty(t, logs.String(), "nothing to warn of")
+			require.Eventually(t, func() bool {
+				_, err := l.Check(t.Context(), redistest.ID(t), 1, time.Minute)
+				return err == nil
+			}, 10*time.Second, time.Millisecond)
+			end := o.begin(t, s)
+			for range 7 {
+				begin := time.Now()
+				_, err := l.Check(t.Context(), "alice", 1, time.Minute)
+				d := faulttest.Since(begin)
+				require.Error(t, err)
+				require.LessOrEqual(t, d.Length(), watch.Allow(200*time.Millisecond, d))
+			}
+			end()
+			_ = s.rdb.Close() // which ends what goes on
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 20*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
 // A thousand callers of a Redis that hangs all return in time, and leave nothing behind.
 func TestAThousandCallersOfAHungRedis(t *testing.T) {
 	captureLogs(t)
