@@ -2,6 +2,7 @@ package ginlimit
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,8 +51,8 @@ func heedsDeadlines(rdb redis.Scripter) (heeds bool, why string) {
 	return false, ""
 }
 
-// impatientStore ends a call with its context, for a client that does not. The call goes on by itself
-// until its client gives up.
+// impatientStore ends a call at its context's deadline, for a client that does not. The call goes on by
+// itself until its client gives up.
 type impatientStore struct{ next store }
 
 func (s *impatientStore) admit(ctx context.Context, member string, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
@@ -72,8 +73,17 @@ func (s *impatientStore) reset(ctx context.Context, keys []string) error {
 	return err
 }
 
-// within waits for a call until ctx ends. A panic of the call is the waiting caller's.
+// within waits for a call until ctx's deadline, which it has. As with a client that heeds deadlines, a
+// caller that leaves meanwhile learns what was counted, and may give it back. A panic of the call is
+// the caller's.
 func within(ctx context.Context, call func() ([]luascripts.Reply, error)) ([]luascripts.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	patience, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+
 	type outcome struct {
 		replies []luascripts.Reply
 		err     error
@@ -81,7 +91,7 @@ func within(ctx context.Context, call func() ([]luascripts.Reply, error)) ([]lua
 	}
 	done := make(chan outcome, 1) // nobody may wait any more
 	go func() {
-		var o outcome
+		o := outcome{err: errNoReturn}
 		defer func() {
 			o.panic = recover()
 			done <- o
@@ -94,7 +104,19 @@ func within(ctx context.Context, call func() ([]luascripts.Reply, error)) ([]lua
 			panic(o.panic)
 		}
 		return o.replies, o.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-patience.Done():
+		return nil, patience.Err()
 	}
+}
+
+// errNoReturn is the error of a call that ended its goroutine.
+var errNoReturn = errors.New("ginlimit: the call did not return")
+
+// ended returns ctx's error, also where its deadline has passed and its timer is late: a socket's may
+// be first.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }

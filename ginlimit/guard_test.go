@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -352,6 +353,10 @@ func TestAPanicWithinABoundIsTheCallers(t *testing.T) {
 	type opaque struct{ redis.Scripter }
 	l := NewLimiter(opaque{}, WithTimeout(time.Minute), WithClock(func() time.Time { panic("clock") }))
 	require.PanicsWithValue(t, "clock", func() { _, _ = l.Check(t.Context(), "alice", 1, time.Minute) })
+
+	l = NewLimiter(opaque{}, WithTimeout(time.Minute), WithClock(func() time.Time { runtime.Goexit(); return time.Time{} }))
+	_, err := l.Check(t.Context(), "alice", 1, time.Minute)
+	require.ErrorIs(t, err, errNoReturn)
 }
 
 func TestBoundedKeepsTheEarlierDeadline(t *testing.T) {

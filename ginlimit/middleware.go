@@ -105,7 +105,7 @@ func (m *middleware) handle(c *gin.Context) {
 	user, deadline := encodePart(subject.UserID), m.limiter.deadline()
 	event.Decision, err = request.decide(ctx, m.limiter, plan, user, deadline)
 	if err != nil {
-		switch ctx.Err() { // of the request itself, which is no failure of Redis
+		switch ended(ctx) { // the request itself, which is no failure of Redis
 		case context.Canceled:
 			request.giveBackAll(ctx, deadline)
 			removeLimitHeaders(c.Writer.Header())

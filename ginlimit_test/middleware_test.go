@@ -441,21 +441,33 @@ func TestBodiesAreJSONAfterAnotherContentType(t *testing.T) {
 
 // A request whose own deadline has passed waits for nobody: no policy lets it through uncounted.
 func TestARequestThatIsTooLate(t *testing.T) {
-	logs := captureLogs(t)
 	rdb := redistest.Start(t).Client(t)
-	late := func(c *gin.Context) {
-		ctx, cancel := context.WithTimeout(c.Request.Context(), -1)
-		defer cancel()
-		c.Request = c.Request.WithContext(ctx)
-		c.Next()
+	for name, late := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"its timer has fired": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, -1) },
+		"its timer has not":   func(ctx context.Context) (context.Context, context.CancelFunc) { return lateTimer{ctx}, func() {} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			logs := captureLogs(t)
+			l := ginlimit.NewLimiter(&failingScripter{Scripter: rdb, fail: 1})
+			api := serve(t, func(c *gin.Context) {
+				ctx, cancel := late(c.Request.Context())
+				defer cancel()
+				c.Request = c.Request.WithContext(ctx)
+				c.Next()
+			}, ginlimit.New(l, resolver, ginlimit.WithFailurePolicy(ginlimit.FailOpen())))
+			r := api.as("alice")
+			require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+			require.Equal(t, "rate_limiter_unavailable", r.apiError(t).Code)
+			require.Zero(t, api.Handled.Load())
+			require.NotContains(t, logs.String(), "could not decide")
+		})
 	}
-	api := serve(t, late, ginlimit.New(ginlimit.NewLimiter(rdb), resolver, ginlimit.WithFailurePolicy(ginlimit.FailOpen())))
-	r := api.as("alice")
-	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
-	require.Equal(t, "rate_limiter_unavailable", r.apiError(t).Code)
-	require.Zero(t, api.Handled.Load())
-	require.NotContains(t, logs.String(), "could not decide")
 }
+
+// lateTimer is a context whose deadline has passed, and whose timer has not fired yet.
+type lateTimer struct{ context.Context }
+
+func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
 
 func TestWithScope(t *testing.T) {
 	for _, store := range []string{"redis", "memory"} {
@@ -708,6 +720,48 @@ func TestAClientThatLeavesBetweenTwoWindows(t *testing.T) {
 	require.Equal(t, 499, r.StatusCode)
 	require.Empty(t, r.Header.Values(ginlimit.HeaderLimit), "of the limiter before either")
 	require.Empty(t, rdb.Keys(t.Context(), "*").Val())
+}
+
+// deafScripter is a client that does not look at contexts, with something to do before its n-th call.
+type deafScripter struct {
+	redis.Scripter
+	calls, n int
+	before   func()
+}
+
+func (s *deafScripter) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	if s.calls++; s.calls == s.n {
+		s.before()
+	}
+	return s.Scripter.EvalSha(context.WithoutCancel(ctx), sha, keys, args...)
+}
+
+// A client that leaves is not charged by halves where WithTimeout bounds a client that does not look at contexts.
+func TestAClientThatLeavesADeafClient(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
+	scripter := &deafScripter{Scripter: rdb}
+	limiter := func() *ginlimit.Limiter { return ginlimit.NewLimiter(scripter, ginlimit.WithTimeout(10*time.Second)) }
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := limiter().Check(gone, "alice", 1, time.Minute)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, scripter.calls, "whoever had left before")
+
+	router := gin.New()
+	router.Use(headerAuth, func(c *gin.Context) {
+		ctx, leave := context.WithCancel(c.Request.Context())
+		c.Request = c.Request.WithContext(ctx)
+		scripter.n, scripter.before = 2, func() {
+			leave()
+			time.Sleep(10 * time.Millisecond) // nobody has stopped waiting by then
+		}
+	}, ginlimit.New(limiter(), resolver))
+	router.GET("/v1/chat", func(c *gin.Context) { c.Status(http.StatusOK) })
+	require.Equal(t, http.StatusOK, (&api{t: t}).on(router).as("bob").StatusCode)
+	for _, key := range []string{"ratelimit:bob:60", "ratelimit:bob:86400"} {
+		require.EqualValues(t, 1, rdb.ZCard(t.Context(), key).Val(), key)
+	}
 }
 
 // Where two windows have as much left, the shorter one is told.
