@@ -31,12 +31,25 @@ func TestWithoutARedisServer(t *testing.T) {
 	}
 }
 
+// Nothing fails for want of a server, in this package, whose tests are about servers.
+func TestNothingFailsWithoutARedisServer(t *testing.T) {
+	t.Parallel()
+	const inner = "REDISTEST_WITHOUT"
+	if os.Getenv(inner) != "" {
+		return
+	}
+	out, err := rerun(t, "Test.*", inner+"=1", "PATH="+t.TempDir(), "RATELIMIT_TEST_REQUIRE_REDIS=").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- SKIP: TestServerDiesWithAKilledTestBinary")
+}
+
 func TestBadOptionShowsTheLog(t *testing.T) {
 	t.Parallel()
 	const inner = "REDISTEST_BAD_OPTION"
 	if os.Getenv(inner) != "" {
 		redistest.Start(t, "--no-such-option", "1")
 	}
+	redistest.Start(t) // or it is skipped
 	out, err := rerun(t, t.Name(), inner+"=1").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "ended by itself")
@@ -56,6 +69,7 @@ func TestServerDiesWithAKilledTestBinary(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
+	redistest.Start(t) // or it is skipped
 	cmd := rerun(t, t.Name(), inner+"=1", "TMPDIR="+t.TempDir())
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
