@@ -3,7 +3,7 @@ package ginlimit
 import (
 	"time"
 
-	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
 // Decision is the answer to one call against one window. The zero value, nothing decided, counts
@@ -15,6 +15,7 @@ type Decision struct {
 	RetryAfter time.Duration // 0 when allowed; otherwise > 0, exact to the millisecond
 	Window     time.Duration // length of the window
 	Budget     string        // dimension that was decided; "" = requests
+	Scope      string        // "" = the limiter's own
 }
 
 // RetryAfterSeconds returns RetryAfter as the Retry-After header wants it (RFC 9110, section
@@ -30,17 +31,30 @@ func (d Decision) RetryAfterSeconds() int {
 	return max(1, int(seconds))
 }
 
-func decision(b luascripts.Budget, r luascripts.Reply) Decision {
+// decision is the verdict of a scope's budget.
+func decision(scope string, b budget.Budget, v budget.Verdict) Decision {
 	return Decision{
-		Allowed:    r.Allowed,
-		Limit:      b.Limit(),
-		Remaining:  max(0, max(0, b.Limit())-r.Count),
-		RetryAfter: r.RetryAfter,
-		Window:     b.Window(),
+		Allowed:    v.Allowed,
+		Limit:      b.Limit,
+		Remaining:  v.Remaining(b.Limit),
+		RetryAfter: v.RetryAfter,
+		Window:     b.Window,
+		Scope:      scope,
 	}
 }
 
-// passed is the decision on a budget of which nothing was taken: the kill switch's answer.
-func passed(b luascripts.Budget) Decision {
-	return decision(b, luascripts.Reply{Allowed: true})
+// tightest is the decision that leaves least of all that it was shown. On a tie it is that of the shorter
+// window, then the one shown first.
+type tightest struct {
+	Decision
+	known bool // there was one
+}
+
+// add reports whether d is now the tightest.
+func (t *tightest) add(d Decision) bool {
+	if t.known && (d.Remaining > t.Remaining || d.Remaining == t.Remaining && d.Window >= t.Window) {
+		return false
+	}
+	t.Decision, t.known = d, true
+	return true
 }

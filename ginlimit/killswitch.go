@@ -18,11 +18,12 @@ type killSwitch struct {
 	flag     func() bool
 	flagName string
 	forced   atomic.Bool
-	warn     throttle
+	now      func() time.Time
+	warned   *logRate
 }
 
 func newKillSwitch(flag func() bool, now func() time.Time) *killSwitch {
-	k := &killSwitch{flag: flag, flagName: "WithKillSwitch", warn: throttle{every: time.Minute, now: now}}
+	k := &killSwitch{flag: flag, flagName: "WithKillSwitch", now: now, warned: newLogRate(time.Minute)}
 	if flag == nil {
 		k.flag, k.flagName = disabledByEnv, DisabledEnv
 		if value := os.Getenv(DisabledEnv); value != "" {
@@ -44,7 +45,7 @@ func (k *killSwitch) on() bool {
 	case !k.flag():
 		return false
 	}
-	if k.warn.allow() {
+	if k.warned.allow(k.now()) {
 		slog.Warn("ginlimit: kill switch is on, nobody is rate limited", "cause", cause)
 	}
 	return true
@@ -62,20 +63,4 @@ func disabledByEnv() bool {
 	}
 	on, err := strconv.ParseBool(value)
 	return err == nil && on
-}
-
-// throttle allows one event in a period, the first at once.
-type throttle struct {
-	every time.Duration
-	now   func() time.Time
-	last  atomic.Int64 // Unix nanoseconds; 0 = never
-}
-
-func (t *throttle) allow() bool {
-	now, last := t.now().UnixNano(), t.last.Load()
-	// A clock that was set back must not silence it for as long as the step.
-	if last != 0 && now >= last && now-last < int64(t.every) {
-		return false
-	}
-	return t.last.CompareAndSwap(last, now)
 }

@@ -12,20 +12,31 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/memstore"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/redisstore"
+	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// The windows of a tier, shortest first.
-const (
-	minute = time.Minute
-	day    = 24 * time.Hour
-)
-
-// Errors of Check, Peek and Reset; match them with errors.Is. Nothing was asked of Redis.
+// Errors of Check, Peek, Usage and Reset; match them with errors.Is.
 var (
+	// ErrInvalidWindow and ErrInvalidUserID mean that nothing was asked of Redis.
 	ErrInvalidWindow = errors.New("ginlimit: window is not a whole number of seconds, at least one")
 	ErrInvalidUserID = errors.New("ginlimit: user id is empty")
+	// ErrUnavailable means that Redis was not asked, since it has not answered the calls before: the circuit
+	// breaker is open.
+	ErrUnavailable = redisstore.ErrUnavailable
 )
+
+// Bounds of a memory limiter, about 160 MB in all. Beyond either, the key that was used longest ago is
+// forgotten, and its user starts anew; a key in use is never forgotten for its own size.
+const (
+	MemoryKeys    = memstore.Keys    // windows of users; a user with a minute and a day has two
+	MemoryEntries = memstore.Entries // admitted requests in all of them
+)
+
+// DefaultTimeout bounds a decision on Redis, giving back included, unless WithTimeout says otherwise.
+const DefaultTimeout = 100 * time.Millisecond
 
 // Limiter counts the requests of users in sliding windows, exactly: of the calls in any half-open
 // span (now-window, now] at most limit are admitted, over all processes that share the Redis.
@@ -33,16 +44,16 @@ var (
 //
 // It is safe for concurrent use. Make one for a process with NewLimiter or NewMemoryLimiter.
 type Limiter struct {
-	store    store
+	store    budget.Store
 	local    bool // the store is this process's memory, which never fails
-	names    namespace
+	names    budget.Names
 	replicas int
+	timeout  time.Duration // of a decision; 0: as long as the client takes
 
-	timeout        time.Duration
-	heedsDeadlines bool
-
-	kill   *killSwitch // shared with all scopes, as the next is
-	logged *throttle   // of errors
+	// Shared with all scopes.
+	kill   *killSwitch
+	logged *logRate // of the store's errors
+	mounts *mounts
 }
 
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
@@ -53,22 +64,20 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	c := newLimiterConfig("NewLimiter", opts)
 	switch rdb.(type) {
 	case interface{ Options() *redis.ClusterOptions }, interface{ Options() *redis.RingOptions }:
-		c.hashTags = true
+		c.names.HashTags = true
 	}
 	if c.replicas != 1 {
 		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
 	}
-	var s store = &redisStore{rdb: rdb, clock: c.clock}
-	heeds, why := heedsDeadlines(rdb)
+	l := newLimiter(redisstore.New(rdb, c.clock), c)
+	heeds, known := redisstore.HeedsDeadlines(rdb)
 	switch {
 	case heeds:
-	case c.timeout > 0:
-		s, heeds = &impatientStore{s}, true
-	case why != "":
-		slog.Warn("ginlimit: a hung Redis may hold requests for its client's ReadTimeout and retries", "cause", why)
+		l.timeout = cmp.Or(l.timeout, DefaultTimeout)
+	case known && l.timeout == 0:
+		slog.Warn("ginlimit: a hung Redis may hold requests for its client's ReadTimeout and retries",
+			"cause", "the Redis client has no ContextTimeoutEnabled", "cure", "redisclient.New or WithTimeout")
 	}
-	l := newLimiter(newGuardedStore(s), c)
-	l.heedsDeadlines = heeds
 	return l
 }
 
@@ -77,23 +86,24 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 // look at contexts. See MemoryKeys and MemoryEntries for its bounds.
 func NewMemoryLimiter(opts ...LimiterOption) *Limiter {
 	c := newLimiterConfig("NewMemoryLimiter", opts)
-	l := newLimiter(newMemoryStore(c.clock), c)
-	l.local = true
+	l := newLimiter(memstore.New(c.clock), c)
+	l.local, l.timeout = true, 0
 	return l
 }
 
-func newLimiter(s store, c limiterConfig) *Limiter {
+func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 	now := c.clock
 	if now == nil {
 		now = time.Now
 	}
 	return &Limiter{
 		store:    s,
-		names:    namespace{hashTags: c.hashTags},
-		timeout:  cmp.Or(c.timeout, DefaultTimeout),
+		names:    c.names,
+		timeout:  c.timeout,
 		replicas: c.replicas,
 		kill:     newKillSwitch(c.killSwitch, now),
-		logged:   &throttle{every: time.Second, now: time.Now},
+		logged:   newLogRate(time.Second),
+		mounts:   &mounts{},
 	}
 }
 
@@ -101,7 +111,7 @@ func newLimiter(s store, c limiterConfig) *Limiter {
 // kill switch. Scope("") is no scope, and a scope of a scope replaces it.
 func (l *Limiter) Scope(name string) *Limiter {
 	scoped := *l
-	scoped.names = l.names.withScope(name)
+	scoped.names.Scope = name
 	return &scoped
 }
 
@@ -123,49 +133,93 @@ func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 // One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
 // in the window.
 func (l *Limiter) Check(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide(ctx, "check", userID, limit, window, admitNew)
+	return l.ask(ctx, "check", userID, limit, window, admitNew)
 }
 
-// admitNew admits a request under a member of its own.
-func admitNew(s store, ctx context.Context, keys []string, budgets []luascripts.Budget) ([]luascripts.Reply, error) {
-	return s.admit(ctx, uuid.NewString(), keys, budgets)
+// admitNew admits a request under an id of its own.
+func admitNew(s budget.Store, ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
+	return s.Admit(ctx, uuid.NewString(), claims)
 }
 
 // Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
 // is left now, before any call. Errors, the kill switch and the cost are those of Check.
 func (l *Limiter) Peek(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
-	return l.decide(ctx, "peek", userID, limit, window, store.peek)
+	return l.ask(ctx, "peek", userID, limit, window, budget.Store.Peek)
 }
 
 // askFunc is one question to a store. It is no bound method, which would have to be allocated.
-type askFunc func(store, context.Context, []string, []luascripts.Budget) ([]luascripts.Reply, error)
+type askFunc func(budget.Store, context.Context, []budget.Claim) ([]budget.Verdict, error)
 
-func (l *Limiter) decide(ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc) (Decision, error) {
+func (l *Limiter) ask(ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc) (Decision, error) {
 	if err := validate(userID, window); err != nil {
 		return Decision{}, err
 	}
-	asked := struct { // together, for one allocation
-		keys    [1]string
-		budgets [1]luascripts.Budget
-	}{budgets: [1]luascripts.Budget{luascripts.NewBudget(l.share(limit), window)}}
+	b := budget.Budget{Dimension: budget.Dimension{Window: window}, Limit: l.share(limit)}
 	if l.kill.on() {
-		return passed(asked.budgets[0]), nil
+		return decision(l.names.Scope, b, budget.Verdict{Allowed: true}), nil
 	}
-	asked.keys[0] = l.names.key(userID, window)
-	ctx, cancel := l.bounded(ctx, l.deadline())
+	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
 	defer cancel()
-	replies, err := ask(l.store, ctx, asked.keys[:], asked.budgets[:])
+	verdicts, err := ask(l.store, ctx, []budget.Claim{{Key: l.names.Key(userID, b.Dimension), Budget: b}})
 	if err != nil {
 		return Decision{}, fmt.Errorf("ginlimit: %s: %w", op, err)
 	}
-	return decision(asked.budgets[0], replies[0]), nil
+	return decision(l.names.Scope, b, verdicts[0]), nil
 }
 
-// logError logs an error of the store, at most one a second: an outage meets every request.
-func (l *Limiter) logError(ctx context.Context, message string, err error) {
-	if l.logged.allow() {
-		slog.ErrorContext(ctx, message, "error", err)
+// Usage tells what is left of every budget of a tier, shortest window first, as Peek does for one: a
+// decision for each number of limits that is neither 0 nor unlimited. It takes nothing and writes
+// nothing. Errors and the kill switch are those of Check. One round trip.
+func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits) ([]Decision, error) {
+	if userID == "" {
+		return nil, ErrInvalidUserID
 	}
+	var claims []budget.Claim
+	for _, b := range budget.Of(limits) {
+		b.Limit = l.share(b.Limit)
+		claims = append(claims, budget.Claim{Key: l.names.Key(userID, b.Dimension), Budget: b})
+	}
+	verdicts := make([]budget.Verdict, len(claims))
+	switch {
+	case l.kill.on():
+		for i := range verdicts {
+			verdicts[i].Allowed = true
+		}
+	case len(claims) > 0:
+		ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+		defer cancel()
+		var err error
+		if verdicts, err = l.store.Peek(ctx, claims); err != nil {
+			return nil, fmt.Errorf("ginlimit: usage: %w", err)
+		}
+	}
+	decisions := make([]Decision, len(claims))
+	for i, claim := range claims {
+		decisions[i] = decision(l.names.Scope, claim.Budget, verdicts[i])
+	}
+	return decisions, nil
+}
+
+// Reset forgets what a user has taken from these windows of this scope, all in one step; without
+// windows, from the minute and the day. It works while the kill switch is on. Errors are those of Check.
+// One round trip.
+func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Duration) error {
+	if len(windows) == 0 {
+		windows = []time.Duration{budget.Minute, budget.Day}
+	}
+	keys := make([]string, len(windows))
+	for i, window := range windows {
+		if err := validate(userID, window); err != nil {
+			return err
+		}
+		keys[i] = l.names.Key(userID, budget.Dimension{Window: window})
+	}
+	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+	defer cancel()
+	if err := l.store.Reset(ctx, keys); err != nil {
+		return fmt.Errorf("ginlimit: reset: %w", err)
+	}
+	return nil
 }
 
 // share is this replica's part of a limit.
@@ -176,26 +230,11 @@ func (l *Limiter) share(limit int) int {
 	return max(1, limit/l.replicas)
 }
 
-// Reset forgets what a user has taken from these windows of this scope, all in one step; without
-// windows, from the minute and the day. It works while the kill switch is on. Errors are those of
-// Check. One round trip.
-func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Duration) error {
-	if len(windows) == 0 {
-		windows = []time.Duration{minute, day}
+// logError logs an error of the store, at most one a second: an outage meets every request.
+func (l *Limiter) logError(ctx context.Context, message string, err error) {
+	if l.logged.allow(time.Now()) {
+		slog.ErrorContext(ctx, message, "error", err)
 	}
-	keys := make([]string, len(windows))
-	for i, window := range windows {
-		if err := validate(userID, window); err != nil {
-			return err
-		}
-		keys[i] = l.names.key(userID, window)
-	}
-	ctx, cancel := l.bounded(ctx, l.deadline())
-	defer cancel()
-	if err := l.store.reset(ctx, keys); err != nil {
-		return fmt.Errorf("ginlimit: reset: %w", err)
-	}
-	return nil
 }
 
 func validate(userID string, window time.Duration) error {

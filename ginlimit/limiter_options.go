@@ -3,6 +3,8 @@ package ginlimit
 import (
 	"fmt"
 	"time"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
 // LimiterOption adjusts a Limiter. The defaults suit almost everybody.
@@ -11,7 +13,7 @@ type LimiterOption func(*limiterConfig)
 type limiterConfig struct {
 	clock      func() time.Time
 	killSwitch func() bool
-	hashTags   bool
+	names      budget.Names
 	timeout    time.Duration
 	replicas   int
 }
@@ -36,7 +38,18 @@ func WithKillSwitch(on func() bool) LimiterOption {
 // a Cluster slot. A *redis.ClusterClient and a *redis.Ring get them anyway; the option is for a
 // Scripter that hides one. It changes the keys, so counts start anew. Memory limiters ignore it.
 func WithHashTags() LimiterOption {
-	return func(c *limiterConfig) { c.hashTags = true }
+	return func(c *limiterConfig) { c.names.HashTags = true }
+}
+
+// WithKeyPrefix replaces "ratelimit", with which all keys begin, so that staging and production can share
+// a Redis. It is made of letters, digits, _ - . @ + = / and, between others, colons; no prefix should be
+// another one with a colon and more behind it. Memory limiters have no use for it. It panics on anything
+// else.
+func WithKeyPrefix(prefix string) LimiterOption {
+	if err := budget.CheckPrefix(prefix); err != nil {
+		panic("ginlimit: WithKeyPrefix: " + err.Error())
+	}
+	return func(c *limiterConfig) { c.names.Prefix = prefix }
 }
 
 // WithTimeout bounds how long a decision waits for Redis, from connecting to giving back. Where there
@@ -46,7 +59,10 @@ func WithHashTags() LimiterOption {
 // The default is DefaultTimeout for a client that keeps to a deadline, as redisclient.New makes them,
 // and none for other clients: see ContextTimeoutEnabled of go-redis. Given for another client, it
 // costs a goroutine a call, and a call that was given up goes on there until the client gives up too.
-// Memory limiters ignore it. It panics unless d is positive.
+//
+// A request whose own deadline is sooner bounds its decision too, with any client: at four fifths of the
+// time that it has left, so that the failure policy can still answer. Memory limiters ignore the option.
+// It panics unless d is positive.
 func WithTimeout(d time.Duration) LimiterOption {
 	if d <= 0 {
 		panic(fmt.Sprintf("ginlimit: WithTimeout: %v is not positive", d))

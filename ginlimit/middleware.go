@@ -3,17 +3,18 @@ package ginlimit
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// New returns the middleware. For each request it asks r who is calling and decides the minute and
-// the day of that user's tier, shortest window first:
+// New returns the middleware. For each request it asks r who is calling and decides the budgets
+// of that user's tier, shortest window first:
 //
 //   - admitted: X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Window of the tightest
 //     window are set before the handler runs;
@@ -22,42 +23,51 @@ import (
 //   - nobody signed in: 401. What limiters before this one counted stays counted. WWW-Authenticate
 //     is for the middleware that knows the scheme;
 //   - the resolver failed: 503, and what was taken is given back;
-//   - Redis failed: 503, unless WithFailurePolicy says otherwise;
+//   - Redis failed: 503, unless WithFailurePolicy says otherwise. A request whose own deadline is sooner
+//     than the limiter's is decided in four fifths of its time, so that the policy can still answer;
 //   - the request's own deadline has passed: 503, whatever the policy, since nobody waits for it;
-//   - the client left while Redis was asked: 499, which nobody sees.
+//   - the client left before the decision: 499, which nobody sees, and what was taken is given back.
 //
-// Mount it after the middleware that authenticates. A request that passes several limiters has one
-// id in all of them, so two mounts on one scope count it once, and the tighter one decides; a budget
-// of its own takes a Scope or WithScope. One round trip for each window that is asked, or one in all
+// Mount it after the middleware that authenticates. A request that passes several limiters, or the same
+// one again by Gin's HandleContext, has one id in all of them, so two mounts on one scope count it once,
+// and the tighter one decides; a budget of its own takes a Scope or WithScope. A request that a handler
+// makes to an engine itself is another one. One round trip for each window that is asked, or one in all
 // by WithAtomicWindows.
 //
-// Where an option is given twice, the last one counts, but WithScope adds. New panics on nil
-// arguments and contradictory options.
+// Where an option is given twice, the last one counts, but WithScope adds. New panics on nil arguments
+// and contradictory options, and where of two mounts on one scope of a limiter one has WithTiers and one
+// has not.
 func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	mustNotBeNil("New: limiter", l)
 	mustNotBeNil("New: resolver", r)
-	o := options{tiers: tiers.Default()}
+	var o options
 	for _, opt := range opts {
 		mustNotBeNil("New: option", opt)
 		opt(&o)
 	}
+	l.mounts.add(l.names.Scope, o.tiers != nil)
+	if o.tiers == nil {
+		o.tiers = tiers.Default()
+	}
 	layers := []layer{{l.names, o.tiers}}
 	for _, s := range o.scopes {
-		names := l.names.withScope(s.name)
+		names := l.names
+		names.Scope = s.name
 		if s.name == "" || slices.ContainsFunc(layers, func(l layer) bool { return l.names == names }) {
 			panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
+		l.mounts.add(s.name, true)
 		layers = append(layers, layer{names, s.tiers})
 	}
 	atomic := o.atomic || len(o.scopes) > 0
-	m := &middleware{
+	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
-		resolver: r,
-		observer: o.observer,
 		table:    o.tiers,
 		plans:    newPlans(l, layers, atomic),
+		observer: o.observer,
 		failOpen: o.failure.open,
-	}
+		lookups:  newLogRate(time.Second),
+	}}
 	if m.local = o.failure.local; m.local != nil {
 		m.localPlans = newPlans(m.local, layers, atomic)
 	}
@@ -66,19 +76,13 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 
 // middleware is what New resolved once, so that a request computes nothing that is known at start.
 type middleware struct {
-	limiter  *Limiter
+	engine
 	resolver TierResolver
-	observer Observer
-	table    *tiers.Store
-	plans    plans
-
-	failOpen   bool
-	local      *Limiter // of FailLocal, or nil
-	localPlans plans
 }
 
+// handle decides, and then answers or lets the handler do so.
 func (m *middleware) handle(c *gin.Context) {
-	request := requestOf(c)
+	r, first := requestOf(c)
 	ctx := c.Request.Context()
 
 	subject, err := m.resolver.ResolveTier(c)
@@ -88,80 +92,62 @@ func (m *middleware) handle(c *gin.Context) {
 		refuse(c, unauthenticated)
 		return
 	case err != nil:
-		slog.ErrorContext(ctx, "ginlimit: tier lookup failed", "error", err)
-		request.giveBackAll(ctx, m.limiter.deadline())
-		refuse(c, tierLookupFailed)
-		return
-	}
-
-	plan := m.plans.of(subject.Tier)
-	event := Event{Route: c.FullPath(), Tier: m.knownTier(subject.Tier)}
-	if m.limiter.kill.on() {
-		event.Outcome, event.Decision = Bypassed, plan.untouched()
-		m.pass(c, request, event)
-		return
-	}
-
-	user, deadline := encodePart(subject.UserID), m.limiter.deadline()
-	event.Decision, err = request.decide(ctx, m.limiter, plan, user, deadline)
-	if err != nil {
-		switch ended(ctx) { // the request itself, which is no failure of Redis
-		case context.Canceled:
-			request.giveBackAll(ctx, deadline)
-			removeLimitHeaders(c.Writer.Header())
-			c.AbortWithStatus(statusClientClosedRequest)
-			return
-		case context.DeadlineExceeded:
-			request.giveBackAll(ctx, deadline)
-			refuse(c, limiterUnavailable)
-			return
+		if m.lookupFailed(ctx, r, err) == left {
+			abandon(c)
+		} else {
+			refuse(c, tierLookupFailed)
 		}
-		m.storeFailed(ctx, event, err)
-		switch {
-		case m.failOpen:
-			return
-		case m.local == nil:
-			request.giveBackAll(ctx, deadline)
-			refuse(c, limiterUnavailable)
-			return
-		}
-		event.Local = true
-		event.Decision, _ = request.decide(ctx, m.local, m.localPlans.of(subject.Tier), user, deadline) // never fails
-	}
-	if !event.Decision.Allowed {
-		event.Outcome = Rejected
-		m.observe(ctx, event)
-		request.giveBackAll(ctx, deadline)
-		reject(c, event.Decision)
 		return
 	}
-	event.Outcome = Admitted
-	m.pass(c, request, event)
-}
 
-// knownTier is the tier as events name it: one of the table.
-func (m *middleware) knownTier(t tiers.Tier) tiers.Tier {
-	if _, ok := m.plans.byTier[t]; ok {
-		return t
+	user := budget.EncodePart(subject.UserID)
+	decided, ending := m.decide(ctx, r, user, subject.Tier, c.FullPath())
+	switch ending {
+	case left:
+		abandon(c)
+	case unavailable:
+		refuse(c, limiterUnavailable)
+	case rejected:
+		reject(c, decided.Decision)
+	default:
+		if decided.known && r.tightest.add(decided.Decision) {
+			setLimitHeaders(c.Writer.Header(), decided.Decision)
+		}
+		if first {
+			defer r.over.Store(true)
+			c.Next()
+		}
 	}
-	return m.table.Fallback()
 }
 
-func (m *middleware) pass(c *gin.Context, r *request, e Event) {
-	m.observe(c.Request.Context(), e)
-	if r.tighten(e.Decision) {
-		setLimitHeaders(c.Writer.Header(), e.Decision)
+// requestOf returns the state of the HTTP request, and whether it made that: it does for the first limiter
+// that the request meets. The state is in the context of c.Request, since Gin's HandleContext clears c.Keys.
+// Requests that a handler makes may inherit that context; they have a gin.Context of their own, or c's
+// when this request is over.
+func requestOf(c *gin.Context) (r *request, first bool) {
+	ctx := c.Request.Context()
+	if v, ok := ctx.Value(requestKey{}).(*requestOn); ok && v.c == c && !v.over.Load() {
+		return &v.request, false
 	}
+	v := &requestOn{Context: ctx, c: c}
+	v.init()
+	c.Request = c.Request.WithContext(v)
+	return &v.request, true
 }
 
-func (m *middleware) storeFailed(ctx context.Context, e Event, err error) {
-	m.limiter.logError(ctx, "ginlimit: Redis could not decide", err)
-	e.Outcome, e.Decision, e.Err = StoreError, Decision{}, err
-	m.observe(ctx, e)
+type requestKey struct{}
+
+// requestOn is a request on the gin.Context c, and the context of its http.Request, in which it is found.
+type requestOn struct {
+	context.Context
+	request
+	c *gin.Context
 }
 
-func (m *middleware) observe(ctx context.Context, e Event) {
-	if m.observer != nil {
-		m.observer.Observe(ctx, e)
+// Value returns the request itself for requestKey.
+func (r *requestOn) Value(key any) any {
+	if key == (requestKey{}) {
+		return r
 	}
+	return r.Context.Value(key)
 }

@@ -24,9 +24,11 @@ type Event struct {
 	Outcome  Outcome
 	Route    string     // the route's template, as c.FullPath gives it; "" where no route matched
 	Tier     tiers.Tier // one of the tier table: an unknown tier is told as the fallback
-	Decision Decision   // the window that rejected, or the tightest one; zero on StoreError
+	Decision Decision   // the one that rejected, or the tightest; only Allowed where nothing is limited; zero on StoreError
 	Local    bool       // decided by the limiter of FailLocal
 	Err      error      // on StoreError
+
+	UnknownTier bool // the resolver named a tier that no table has; not set for a missing one
 }
 
 // Observer is told of what the middleware decides. Observe runs on the request's goroutine, by many

@@ -6,7 +6,7 @@ import "github.com/gin-tiers/ratelimit/tiers"
 type Option func(*options)
 
 type options struct {
-	tiers    *tiers.Store
+	tiers    *tiers.Store // nil: the default
 	scopes   []scopeOption
 	atomic   bool
 	failure  FailurePolicy
@@ -18,7 +18,8 @@ type scopeOption struct {
 	tiers *tiers.Store
 }
 
-// WithTiers sets the tier table; the default is tiers.Default(). It panics on nil.
+// WithTiers sets the tier table; the default is tiers.Default(). Give it to every mount on a scope of a
+// limiter, or to none. It panics on nil.
 func WithTiers(s *tiers.Store) Option {
 	mustNotBeNil("WithTiers: store", s)
 	return func(o *options) { o.tiers = s }

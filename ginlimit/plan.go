@@ -5,46 +5,54 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
+// layer is one table of budgets of the middleware: the limiter's own, or that of a WithScope.
+type layer struct {
+	names budget.Names
+	tiers *tiers.Store
+}
+
 // plan is all that one tier's requests must meet, worked out at start: the steps in the order in
-// which they are decided, each of them one script call.
+// which they are decided, each of them one script call. It is empty where everything is unlimited.
 type plan []step
 
 // step is what one call decides, shortest window first.
 type step struct {
-	head    string   // of its keys: what stands before the user
-	tails   []string // of its keys: what stands after
-	budgets []luascripts.Budget
+	head   string // of its keys: what stands before the user
+	claims []plannedClaim
 }
 
-// keys returns the step's keys for a user, who is encoded already. They share one allocation.
-func (s step) keys(user string) []string {
+// plannedClaim is a claim without its user.
+type plannedClaim struct {
+	scope  string
+	tail   string // of its key: what stands after the user
+	budget budget.Budget
+}
+
+// of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
+// allocation.
+func (s step) of(user string, claims []budget.Claim) []budget.Claim {
 	size := 0
-	for _, tail := range s.tails {
-		size += len(s.head) + len(user) + len(tail)
+	for _, c := range s.claims {
+		size += len(s.head) + len(user) + len(c.tail)
 	}
 	var joined strings.Builder
 	joined.Grow(size)
-	for _, tail := range s.tails {
+	for _, c := range s.claims {
 		joined.WriteString(s.head)
 		joined.WriteString(user)
-		joined.WriteString(tail)
+		joined.WriteString(c.tail)
 	}
-	keys, rest := make([]string, len(s.tails)), joined.String()
-	for i, tail := range s.tails {
-		n := len(s.head) + len(user) + len(tail)
-		keys[i], rest = rest[:n], rest[n:]
+	claims, rest := slices.Grow(claims, len(s.claims)), joined.String()
+	for _, c := range s.claims {
+		n := len(s.head) + len(user) + len(c.tail)
+		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget})
+		rest = rest[n:]
 	}
-	return keys
-}
-
-// layer is one budget of the middleware: the limiter's own, or that of a WithScope.
-type layer struct {
-	names namespace
-	tiers *tiers.Store
+	return claims
 }
 
 // plans are the plans of all tiers.
@@ -74,43 +82,36 @@ func (p plans) of(t tiers.Tier) plan {
 	return p.unknown
 }
 
-// newPlan lays the windows of all layers in order, shortest first, outer layer first among equals:
+// newPlan lays the budgets of all layers in order, shortest window first, outer layer first among equals:
 // in one step if atomic, otherwise each in its own.
 func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool) plan {
-	type window struct {
-		tail   string
-		budget luascripts.Budget
-	}
-	var windows []window
+	var claims []plannedClaim
 	for _, layer := range layers {
-		limits := layer.tiers.Lookup(t)
-		windows = append(windows,
-			window{layer.names.tail(minute), luascripts.NewBudget(l.share(limits.PerMinute), minute)},
-			window{layer.names.tail(day), luascripts.NewBudget(l.share(limits.PerDay), day)})
+		for _, b := range budget.Of(layer.tiers.Lookup(t)) {
+			b.Limit = l.share(b.Limit)
+			claims = append(claims, plannedClaim{layer.names.Scope, layer.names.Tail(b.Dimension), b})
+		}
 	}
-	slices.SortStableFunc(windows, func(a, b window) int { return cmp.Compare(a.budget.Window(), b.budget.Window()) })
+	slices.SortStableFunc(claims, func(a, b plannedClaim) int { return cmp.Compare(a.budget.Window, b.budget.Window) })
 
 	var p plan
-	for i, w := range windows {
+	for i, c := range claims {
 		if i == 0 || !atomic {
-			p = append(p, step{head: layers[0].names.head()})
+			p = append(p, step{head: layers[0].names.Head()})
 		}
 		last := &p[len(p)-1]
-		last.tails = append(last.tails, w.tail)
-		last.budgets = append(last.budgets, w.budget)
+		last.claims = append(last.claims, c)
 	}
 	return p
 }
 
-// untouched is the tightest window of a plan of which nothing was taken.
-func (p plan) untouched() Decision {
-	var tightest Decision
+// full is the tightest budget of a plan of which nothing was taken.
+func (p plan) full() tightest {
+	var t tightest
 	for _, s := range p {
-		for _, b := range s.budgets {
-			if d := passed(b); !tightest.Allowed || tighter(d, tightest) {
-				tightest = d
-			}
+		for _, c := range s.claims {
+			t.add(decision(c.scope, c.budget, budget.Verdict{Allowed: true}))
 		}
 	}
-	return tightest
+	return t
 }

@@ -3,134 +3,122 @@ package ginlimit
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
 
-	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// request is what the limiters on the way of one HTTP request know of each other.
+// request is one HTTP request on its way through one limiter or several: what it asks, holds and gives
+// back. It knows nothing of Gin.
 type request struct {
-	member   string // the request's id in every window
-	taken    []slots
-	tightest Decision // of all that admitted; zero where none has
+	id       string // in every window
+	held     []holding
+	doubtful []holding   // of calls that failed, and may have been counted all the same
+	tightest tightest    // of all that admitted
+	over     atomic.Bool // its handlers have returned
 
-	room [1]slots // for taken: most requests pass one limiter, in one call
+	// Most requests pass one limiter, in one call on two windows: room for that, in the same allocation.
+	heldByOne   [1]holding
+	firstClaims [2]budget.Claim
 }
 
-// slots are the places that one call took in the windows of a limiter.
-type slots struct {
+// holding is what one call took for the request.
+type holding struct {
 	limiter *Limiter
-	keys    []string
-	budgets []luascripts.Budget
+	claims  []budget.Claim
 }
 
-type requestKey struct{}
-
-// requestOf returns the state of the HTTP request, which it makes for the first limiter.
-func requestOf(c *gin.Context) *request {
-	if v, ok := c.Get(requestKey{}); ok {
-		return v.(*request)
-	}
-	r := newRequest()
-	c.Set(requestKey{}, r)
-	return r
-}
-
-func newRequest() *request {
-	r := &request{member: uuid.NewString()}
-	r.taken = r.room[:0]
-	return r
-}
-
-// tighten reports whether d leaves less than what limiters before it left; it is then the one to
-// tell. On a tie the shorter window counts, then the outer limiter.
-func (r *request) tighten(d Decision) bool {
-	if r.tightest.Allowed && !tighter(d, r.tightest) {
-		return false
-	}
-	r.tightest = d
-	return true
-}
-
-func tighter(a, b Decision) bool {
-	if a.Remaining != b.Remaining {
-		return a.Remaining < b.Remaining
-	}
-	return a.Window < b.Window
+// init gives a zero request its id.
+func (r *request) init() {
+	r.id = uuid.NewString()
+	r.held = r.heldByOne[:0]
 }
 
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
-// window that rejected, or the tightest of all. What was taken stays with the request, but after an
+// decision that rejected, or the tightest of all. What was taken stays with the request, but after an
 // error this limiter's share of it goes back: another one may decide now.
-func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, deadline time.Time) (Decision, error) {
-	before := len(r.taken)
+func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, deadline time.Time) (tightest, error) {
+	before := len(r.held)
 	until := deadline
 	if before > 0 || len(p) > 1 {
-		until = deadline.Add(-l.reserve())
+		until = lessReserve(deadline)
 	}
-	bounded, cancel := l.bounded(ctx, until)
+	waiting, cancel := bounded(ctx, until)
 	defer cancel()
-	var tightest Decision
+	var all tightest
 	for _, step := range p {
-		keys := step.keys(user)
-		replies, err := l.store.admit(bounded, r.member, keys, step.budgets)
+		rejected, err := r.take(waiting, l, step, user, &all)
 		if err != nil {
 			r.giveBack(ctx, before, deadline)
-			return Decision{}, err
+			return tightest{}, err
 		}
-		if replies[len(replies)-1].Allowed {
-			r.take(slots{l, keys, step.budgets})
-		}
-		for i, reply := range replies {
-			d := decision(step.budgets[i], reply)
-			if reply.Allowed && reply.Count > d.Limit {
-				d, err = l.askAnew(bounded, r.member, keys[i], step.budgets[i])
-				if err != nil {
-					r.giveBack(ctx, before, deadline)
-					return Decision{}, err
-				}
-			}
-			if !d.Allowed {
-				return d, nil
-			}
-			if !tightest.Allowed || tighter(d, tightest) {
-				tightest = d
-			}
+		if rejected.known {
+			return rejected, nil
 		}
 	}
-	return tightest, nil
+	return all, nil
 }
 
-// askAnew decides where a limiter before this one, on the same scope but with a higher limit, has
-// taken the slot already: to the script that is a repeat, which it admits. The slot goes back first,
-// so that of many requests at once those that are rejected make room for the others.
-func (l *Limiter) askAnew(ctx context.Context, member, key string, b luascripts.Budget) (Decision, error) {
-	keys, budgets := []string{key}, []luascripts.Budget{b}
-	if err := l.store.giveBack(ctx, member, keys, budgets); err != nil {
-		return Decision{}, err
+// take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
+func (r *request) take(ctx context.Context, l *Limiter, s step, user string, all *tightest) (rejected tightest, err error) {
+	var claims []budget.Claim
+	if r.firstClaims[0].Key == "" { // nobody has taken that room
+		claims = r.firstClaims[:0]
 	}
-	replies, err := l.store.admit(ctx, member, keys, budgets)
+	claims = s.of(user, claims)
+	verdicts, err := l.store.Admit(ctx, r.id, claims)
 	if err != nil {
-		return Decision{}, err
+		r.doubtful = append(r.doubtful, holding{l, claims})
+		return tightest{}, err
 	}
-	return decision(b, replies[0]), nil
+	if verdicts[len(verdicts)-1].Allowed {
+		r.hold(holding{l, claims})
+	}
+	for i, v := range verdicts {
+		if v.Allowed && v.Used > claims[i].Limit {
+			if v, err = l.retake(ctx, r.id, claims[i]); err != nil {
+				return tightest{}, err
+			}
+		}
+		d := decision(s.claims[i].scope, claims[i].Budget, v)
+		if !d.Allowed {
+			return tightest{d, true}, nil
+		}
+		all.add(d)
+	}
+	return tightest{}, nil
 }
 
-// take notes what a call took, less what a limiter before holds already.
-func (r *request) take(s slots) {
-	for _, before := range r.taken {
-		for i := len(s.keys) - 1; i >= 0; i-- {
-			if before.limiter.store == s.limiter.store && slices.Contains(before.keys, s.keys[i]) {
-				s.keys = slices.Concat(s.keys[:i], s.keys[i+1:])
-				s.budgets = slices.Concat(s.budgets[:i], s.budgets[i+1:])
+// retake decides a claim that a limiter before this one has taken already, on the same scope with a higher
+// limit: to the store that is a repeat, which it admits. The slot goes back first, so that of many requests
+// at once those that are rejected make room for the others.
+func (l *Limiter) retake(ctx context.Context, id string, claim budget.Claim) (budget.Verdict, error) {
+	claims := []budget.Claim{claim}
+	if err := l.store.GiveBack(ctx, id, claims); err != nil {
+		return budget.Verdict{}, err
+	}
+	verdicts, err := l.store.Admit(ctx, id, claims)
+	if err != nil {
+		return budget.Verdict{}, err
+	}
+	return verdicts[0], nil
+}
+
+// hold notes what a call took, less what a limiter before holds already.
+func (r *request) hold(h holding) {
+	for _, before := range r.held {
+		for i := len(h.claims) - 1; i >= 0; i-- {
+			same := func(c budget.Claim) bool { return c.Key == h.claims[i].Key }
+			if before.limiter.store == h.limiter.store && slices.ContainsFunc(before.claims, same) {
+				h.claims = slices.Concat(h.claims[:i], h.claims[i+1:])
 			}
 		}
 	}
-	if len(s.keys) > 0 {
-		r.taken = append(r.taken, s)
+	if len(h.claims) > 0 {
+		r.held = append(r.held, h)
 	}
 }
 
@@ -138,19 +126,31 @@ func (r *request) take(s slots) {
 // cost nothing.
 func (r *request) giveBackAll(ctx context.Context, deadline time.Time) { r.giveBack(ctx, 0, deadline) }
 
+// leave returns all that the request took or may have taken, when nobody waits for its answer any more.
+func (r *request) leave(ctx context.Context, l *Limiter) {
+	ctx = context.WithoutCancel(ctx)
+	deadline := l.deadline(ctx, whole)
+	for _, h := range r.doubtful {
+		_ = h.giveBack(ctx, r.id, deadline) // its failure is that of the call before, which is told
+	}
+	r.doubtful = nil
+	r.giveBackAll(ctx, deadline)
+}
+
 // giveBack returns what the request took from index first on, latest first. The client may have
 // left by now; its slots go back all the same.
 func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 	ctx = context.WithoutCancel(ctx)
-	for ; len(r.taken) > first; r.taken = r.taken[:len(r.taken)-1] {
-		r.taken[len(r.taken)-1].giveBack(ctx, r.member, deadline)
+	for ; len(r.held) > first; r.held = r.held[:len(r.held)-1] {
+		h := r.held[len(r.held)-1]
+		if err := h.giveBack(ctx, r.id, deadline); err != nil {
+			h.limiter.logError(ctx, "ginlimit: the slots of a request that did not pass could not be given back", err)
+		}
 	}
 }
 
-func (s slots) giveBack(ctx context.Context, member string, deadline time.Time) {
-	ctx, cancel := s.limiter.bounded(ctx, deadline)
+func (h holding) giveBack(ctx context.Context, id string, deadline time.Time) error {
+	ctx, cancel := bounded(ctx, deadline)
 	defer cancel()
-	if err := s.limiter.store.giveBack(ctx, member, s.keys, s.budgets); err != nil {
-		s.limiter.logError(ctx, "ginlimit: the slots of a request that did not pass could not be given back", err)
-	}
+	return h.limiter.store.GiveBack(ctx, id, h.claims)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -81,7 +82,7 @@ func TestHashedID(t *testing.T) {
 	require.Equal(t, HashedID("sk-secret"), HashedID("sk-secret"))
 	require.NotEqual(t, HashedID("sk-secret"), HashedID("sk-secret2"))
 	require.NotContains(t, HashedID("sk-secret"), "secret")
-	require.Equal(t, HashedID("sk-secret"), encodePart(HashedID("sk-secret")), "it stands in a key as it is")
+	require.Equal(t, HashedID("sk-secret"), budget.EncodePart(HashedID("sk-secret")), "it stands in a key as it is")
 }
 
 func TestByClientIP(t *testing.T) {

@@ -4,21 +4,23 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Response headers. The X-RateLimit-… three are on every answer of a limited route, 200 or 429, and
-// describe its tightest window; on a rejection, the window that rejected.
+// Response headers. The X-RateLimit-… three are on what passes a limited route and on its 429, and describe
+// its tightest window; on a rejection, the window that rejected. They are missing where nothing was decided,
+// as with FailOpen, or nothing is limited.
 const (
 	HeaderLimit      = "X-RateLimit-Limit"     // requests per window
 	HeaderRemaining  = "X-RateLimit-Remaining" // requests left in it, never negative
-	HeaderWindow     = "X-RateLimit-Window"    // "minute" or "day"
+	HeaderWindow     = "X-RateLimit-Window"    // "minute", "hour", "day" or "month"
 	HeaderRetryAfter = "Retry-After"           // whole seconds, on 429 and 503 (RFC 9110, section 10.2.3)
 
 	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to repeat a call
-	// that the day rejected: some would come back in seconds, others sleep for hours.
+	// that the day or the month rejected: some would come back in seconds, others sleep for hours.
 	HeaderShouldRetry = "X-Should-Retry"
 )
 
@@ -34,7 +36,7 @@ var (
 
 func setLimitHeaders(h http.Header, d Decision) {
 	// One backing array for three values of one element each.
-	values := []string{strconv.Itoa(d.Limit), strconv.Itoa(d.Remaining), windowName(d.Window)}
+	values := []string{strconv.Itoa(d.Limit), strconv.Itoa(d.Remaining), windowName(d)}
 	h[limitKey] = values[0:1:1]
 	h[remainingKey] = values[1:2:2]
 	h[windowKey] = values[2:3:3]
@@ -53,13 +55,8 @@ func abortWithJSON(c *gin.Context, status int, body any) {
 	c.AbortWithStatusJSON(status, body)
 }
 
-// windowName is what the headers and the body call a window.
-func windowName(window time.Duration) string {
-	if window == day {
-		return "day"
-	}
-	return "minute"
-}
+// windowName is what the headers and the body call the window of a decision.
+func windowName(d Decision) string { return budget.Dimension{Window: d.Window}.String() }
 
 // apiError is the error object that OpenAI-style and Anthropic-style SDKs decode.
 type apiError struct {
@@ -72,6 +69,7 @@ type apiError struct {
 type rejection struct {
 	Error      apiError `json:"error"`
 	Detail     string   `json:"detail"`
+	Scope      string   `json:"scope,omitempty"`
 	Window     string   `json:"window"`
 	Limit      int      `json:"limit"`
 	Remaining  int      `json:"remaining"`
@@ -80,10 +78,15 @@ type rejection struct {
 
 // reject answers 429 and ends the chain.
 func reject(c *gin.Context, d Decision) {
-	window, retryAfter := windowName(d.Window), d.RetryAfterSeconds()
+	window, retryAfter := windowName(d), d.RetryAfterSeconds()
 	code := "rate_limit_exceeded"
-	if d.Window == day {
+	switch d.Window {
+	case budget.Day:
 		code = "daily_limit_exceeded"
+	case budget.Month:
+		code = "monthly_limit_exceeded"
+	}
+	if d.Window > budget.Hour {
 		c.Header(HeaderShouldRetry, "false")
 	}
 	noun := "requests"
@@ -100,6 +103,7 @@ func reject(c *gin.Context, d Decision) {
 			Code:    code,
 		},
 		Detail:     "Rate limit exceeded",
+		Scope:      d.Scope,
 		Window:     window,
 		Limit:      d.Limit,
 		Remaining:  d.Remaining,
@@ -123,6 +127,12 @@ var (
 	limiterUnavailable = refusal{http.StatusServiceUnavailable, "1", apiError{
 		Message: "The rate limiter is unavailable. Try again shortly.", Type: "api_error", Code: "rate_limiter_unavailable"}}
 )
+
+// abandon ends the chain of a request that nobody waits for.
+func abandon(c *gin.Context) {
+	removeLimitHeaders(c.Writer.Header())
+	c.AbortWithStatus(statusClientClosedRequest)
+}
 
 // refuse answers without limit headers, those of limiters before included, and ends the chain.
 func refuse(c *gin.Context, r refusal) {

@@ -10,6 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Below the face, packages import downwards only, and nothing imports the face.
+func TestInternalImportsRunOneWay(t *testing.T) {
+	const module, internal = "github.com/gin-tiers/ratelimit/", "github.com/gin-tiers/ratelimit/ginlimit/internal/"
+	allowed := map[string][]string{
+		internal + "budget":     {module + "tiers"},
+		internal + "redisstore": {internal + "budget", module + "luascripts"},
+		internal + "memstore":   {internal + "budget"},
+		internal + "storetest":  {internal + "budget"},
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"../ginlimit/internal/...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		require.Contains(t, allowed, fields[0])
+		seen++
+		for _, imported := range fields[1:] {
+			if strings.HasPrefix(imported, module) {
+				require.Contains(t, allowed[fields[0]], imported, fields[0])
+			}
+			require.NotContains(t, imported, "gin-gonic", fields[0])
+		}
+	}
+	require.Len(t, allowed, seen)
+}
+
 // Imports run one way: what each folder may import of other modules and of this one. Tests are not
 // looked at.
 func TestImportsRunOneWay(t *testing.T) {
@@ -18,7 +45,8 @@ func TestImportsRunOneWay(t *testing.T) {
 		"luascripts": {"github.com/redis/go-redis/"},
 		"tiers":      {"github.com/go-playground/validator/", "go.yaml.in/yaml/"},
 		"ginlimit": {module + "luascripts", module + "tiers", module + "ginlimit/", "github.com/gin-gonic/gin", "github.com/redis/go-redis/",
-			"github.com/google/uuid", "github.com/hashicorp/golang-lru/", "github.com/sony/gobreaker/"},
+			"github.com/google/uuid", "github.com/hashicorp/golang-lru/", "github.com/sony/gobreaker/",
+			"github.com/stretchr/testify/", "pgregory.net/rapid"},
 		"example_app":   {module + "luascripts", module + "tiers", module + "ginlimit", "github.com/"},
 		"ginlimit_test": {module, "github.com/"},
 	}

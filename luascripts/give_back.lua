@@ -1,7 +1,7 @@
 -- give_back.lua: take an admitted request out of its windows again, as if it had never come.
 --
 -- KEYS[i]  sorted set, the log of one window, as sliding_window.lua keeps it
--- ARGV[1]  now_ms     Unix time in ms, >= 0; empty = this server's TIME
+-- ARGV[1]  now_ms     as in clock.lua
 -- ARGV[2]  member     request id
 -- ARGV[3…] window_ms (> 0) of KEYS[1], of KEYS[2], …
 --
@@ -10,12 +10,6 @@
 -- The TTL goes back to what the newest remaining entry gave the key (its score + window + 1 s),
 -- so that a request which was rejected in the end has extended nothing. It is never lengthened.
 -- Safe to repeat. O(log N) a window. Redis 6.2 or newer.
-
-local now = ARGV[1]
-if now == '' then
-  local time = redis.call('TIME')
-  now = time[1] .. string.format('%03d', time[2] / 1000)
-end
 
 local given_back = 0
 for i, key in ipairs(KEYS) do

@@ -1,7 +1,7 @@
 -- peek.lua: what sliding_window.lua would find now, without a write.
 --
 -- KEYS[i]  sorted set, the log of one window, as sliding_window.lua keeps it
--- ARGV[1]  now_ms     Unix time in ms, >= 0; empty = this server's TIME
+-- ARGV[1]  now_ms     as in clock.lua
 -- ARGV[2…] window_ms (> 0), limit of KEYS[1], of KEYS[2], …
 --
 -- Reply: three integers a window, in the order of KEYS, for every window:
@@ -9,12 +9,6 @@
 --   count is what the window holds now; retry_after_ms is 1 to window_ms.
 --
 -- O(log N) a window; at most one entry is read. Redis 6.2 or newer.
-
-local now = ARGV[1]
-if now == '' then
-  local time = redis.call('TIME')
-  now = time[1] .. string.format('%03d', time[2] / 1000)
-end
 
 local reply = {}
 for i, key in ipairs(KEYS) do

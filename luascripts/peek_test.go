@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
-	"github.com/gin-tiers/ratelimit/luascripts"
 )
 
 func TestPeekTellsWhatAdmitWouldFind(t *testing.T) {
@@ -21,21 +20,21 @@ func TestPeekTellsWhatAdmitWouldFind(t *testing.T) {
 	for _, tt := range []struct {
 		at    int64
 		limit int
-		want  luascripts.Reply
+		want  reply
 	}{
-		{20_000, 4, luascripts.Reply{Allowed: true, Count: 3}},
-		{20_000, 3, luascripts.Reply{Count: 3, RetryAfter: 40 * time.Second}},
-		{20_000, 1, luascripts.Reply{Count: 3, RetryAfter: 60 * time.Second}},
-		{20_000, 0, luascripts.Reply{Count: 3, RetryAfter: 60 * time.Second}},
-		{59_999, 3, luascripts.Reply{Count: 3, RetryAfter: time.Millisecond}},
-		{60_000, 3, luascripts.Reply{Allowed: true, Count: 2}},
-		{70_000, 1, luascripts.Reply{Count: 1, RetryAfter: 10 * time.Second}},
-		{90_000, 1, luascripts.Reply{Allowed: true}},
+		{20_000, 4, reply{Allowed: true, Count: 3}},
+		{20_000, 3, reply{Count: 3, RetryAfter: 40 * time.Second}},
+		{20_000, 1, reply{Count: 3, RetryAfter: 60 * time.Second}},
+		{20_000, 0, reply{Count: 3, RetryAfter: 60 * time.Second}},
+		{59_999, 3, reply{Count: 3, RetryAfter: time.Millisecond}},
+		{60_000, 3, reply{Allowed: true, Count: 2}},
+		{70_000, 1, reply{Count: 1, RetryAfter: 10 * time.Second}},
+		{90_000, 1, reply{Allowed: true}},
 	} {
-		replies, err := luascripts.Peek(t.Context(), rdb, strconv.FormatInt(epoch+tt.at, 10), []string{key},
-			[]luascripts.Budget{luascripts.NewBudget(tt.limit, time.Minute)})
+		replies, err := callPeek(t.Context(), rdb, strconv.FormatInt(epoch+tt.at, 10), []string{key},
+			[]budget{newBudget(tt.limit, time.Minute)})
 		require.NoError(t, err)
-		require.Equal(t, []luascripts.Reply{tt.want}, replies, "at %d ms, limit %d", tt.at, tt.limit)
+		require.Equal(t, []reply{tt.want}, replies, "at %d ms, limit %d", tt.at, tt.limit)
 	}
 	require.EqualValues(t, 3, rdb.ZCard(t.Context(), key).Val(), "a peek does not even trim")
 }
@@ -49,10 +48,10 @@ func TestPeekReportsEveryWindowAndWritesNothing(t *testing.T) {
 	}
 	before := dirty()
 
-	replies, err := luascripts.Peek(t.Context(), rdb, strconv.Itoa(epoch+1), []string{"k:60", "k:86400"},
-		[]luascripts.Budget{luascripts.NewBudget(1, time.Minute), luascripts.NewBudget(1, 24*time.Hour)})
+	replies, err := callPeek(t.Context(), rdb, strconv.Itoa(epoch+1), []string{"k:60", "k:86400"},
+		[]budget{newBudget(1, time.Minute), newBudget(1, 24*time.Hour)})
 	require.NoError(t, err)
-	require.Equal(t, []luascripts.Reply{{Count: 1, RetryAfter: 59_999 * time.Millisecond}, {Allowed: true}}, replies)
+	require.Equal(t, []reply{{Count: 1, RetryAfter: 59_999 * time.Millisecond}, {Allowed: true}}, replies)
 	require.NotEmpty(t, before)
 	require.Equal(t, before, dirty(), "the server counts no change")
 }
@@ -60,8 +59,8 @@ func TestPeekReportsEveryWindowAndWritesNothing(t *testing.T) {
 func TestPeekServerTime(t *testing.T) {
 	rdb := redistest.Client(t)
 	key := redistest.ID(t)
-	run(t, rdb, key, luascripts.ServerTime, time.Hour, 1, "a")
-	replies, err := luascripts.Peek(t.Context(), rdb, luascripts.ServerTime, []string{key}, []luascripts.Budget{luascripts.NewBudget(1, time.Hour)})
+	run(t, rdb, key, serverTime, time.Hour, 1, "a")
+	replies, err := callPeek(t.Context(), rdb, serverTime, []string{key}, []budget{newBudget(1, time.Hour)})
 	require.NoError(t, err)
 	require.False(t, replies[0].Allowed)
 	require.InDelta(t, time.Hour, replies[0].RetryAfter, float64(10*time.Second))

@@ -2,7 +2,7 @@
 --
 -- KEYS[i]  sorted set, the log of one window: score = Unix time in ms, member = request id.
 --          Shortest window first; on a Cluster all of them share a slot.
--- ARGV[1]  now_ms     Unix time in ms, >= 0; empty = this server's TIME, one clock for the fleet
+-- ARGV[1]  now_ms     as in clock.lua
 -- ARGV[2]  window_ms  length of KEYS[1]'s window in ms, > 0; half-open: (now - window, now]
 -- ARGV[3]  limit      requests that KEYS[1]'s window holds; 0 or less rejects
 -- ARGV[4]  member     request id, the same for all keys and for a repeat of this request
@@ -15,11 +15,15 @@
 --             {0, count, retry_after_ms} for the first that has none, which ends the reply.
 --   retry_after_ms, 1 to window_ms: until this window admits a call, if nobody else comes.
 --
--- A rejection writes nothing but the trim, and does not touch the keys behind the full one.
+-- A rejection writes nothing but the trim, and does not touch the keys behind the full one. One case is
+-- apart: the entry to wait for is stamped in the future, since the clock has been ahead and came back.
+-- All such entries of the key are then stamped anew, with now, and the TTL with them: retry_after_ms is
+-- true from then on, and since they were admitted before now, nothing is admitted too early.
+--
 -- A member that was admitted before is admitted again and counted once: a client that lost the
 -- reply may send the call again.
 --
--- O(log N + expired entries) a window; at most two entries are read. Redis 6.2 or newer.
+-- O(log N + expired entries) a window; at most two entries are read, but for entries of the future. Redis 6.2 or newer.
 
 -- Written for few server cycles: what can stay a string does, since a number costs redis.call a
 -- "%.17g" each time; '%d' formats faster, and to the digit below 2^53; KEYS and ARGV are looked up
@@ -31,11 +35,13 @@ if #argv ~= 2 + 3 * windows then
   return redis.error_reply('ERR sliding_window: want 2 + 3 arguments for each key, got ' .. #argv)
 end
 
-local now, window, limit, member, ttl = argv[1], argv[2], argv[3], argv[4], argv[5]
-if now == '' then
-  local time = call('TIME')
-  local us = time[2]
-  now = time[1] .. (#us == 6 and string.sub(us, 1, 3) or format('%03d', us / 1000))
+local window, limit, member, ttl = argv[2], argv[3], argv[4], argv[5]
+
+local function restamp(key, now, ttl)
+  for _, ahead in ipairs(call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do
+    call('ZADD', key, 'XX', now, ahead)
+  end
+  call('EXPIRE', key, ttl)
 end
 
 local reply  -- of several windows
@@ -53,8 +59,12 @@ for i = 1, windows do
     local blocking = call('ZRANGE', key, index, index, 'WITHSCORES')[2]
     local retry_after = window + 0
     if blocking then
-      local exit = blocking - now + window
-      if exit < retry_after then retry_after = exit < 1 and 1 or exit end
+      local exit = math.floor(blocking - now + window)
+      if exit > retry_after then -- it is stamped in the future
+        restamp(key, now, ttl)
+      elseif exit < retry_after then
+        retry_after = exit < 1 and 1 or exit
+      end
     end
     if i == 1 then return {0, count, retry_after} end
     reply[at], reply[at + 1], reply[at + 2] = 0, count, retry_after

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,15 +117,14 @@ func TestSlidingWindowTimelines(t *testing.T) {
 func TestSlidingWindowSmallestLimit(t *testing.T) {
 	rdb := redistest.Client(t)
 	key := redistest.ID(t)
-	run(t, rdb, key, luascripts.ServerTime, time.Minute, 1, "a")
-	budgets := []luascripts.Budget{luascripts.NewBudget(math.MinInt, time.Minute)}
-	replies, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, "b", []string{key}, budgets)
+	run(t, rdb, key, serverTime, time.Minute, 1, "a")
+	budgets := []budget{newBudget(math.MinInt, time.Minute)}
+	replies, err := callAdmit(t.Context(), rdb, serverTime, "b", []string{key}, budgets)
 	require.NoError(t, err)
-	require.Equal(t, []luascripts.Reply{{Count: 1, RetryAfter: time.Minute}}, replies)
-	replies, err = luascripts.Peek(t.Context(), rdb, luascripts.ServerTime, []string{key}, budgets)
+	require.Equal(t, []reply{{Count: 1, RetryAfter: time.Minute}}, replies)
+	replies, err = callPeek(t.Context(), rdb, serverTime, []string{key}, budgets)
 	require.NoError(t, err)
-	require.Equal(t, []luascripts.Reply{{Count: 1, RetryAfter: time.Minute}}, replies)
-	require.Equal(t, math.MinInt, budgets[0].Limit())
+	require.Equal(t, []reply{{Count: 1, RetryAfter: time.Minute}}, replies)
 }
 
 // The script's own callers may send what no Budget holds: a limit that is no number limits.
@@ -145,9 +143,9 @@ func TestSlidingWindowLargestWindow(t *testing.T) {
 	rdb := redistest.Client(t)
 	key := redistest.ID(t)
 	const largest = (1<<63 - 1) / time.Second * time.Second
-	budget := luascripts.NewBudget(1, largest)
+	one := newBudget(1, largest)
 	for i, wantAllowed := range []bool{true, false} {
-		replies, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, strconv.Itoa(i), []string{key}, []luascripts.Budget{budget})
+		replies, err := callAdmit(t.Context(), rdb, serverTime, strconv.Itoa(i), []string{key}, []budget{one})
 		require.NoError(t, err)
 		require.Equal(t, wantAllowed, replies[0].Allowed)
 	}
@@ -194,7 +192,7 @@ func TestSlidingWindowServerTime(t *testing.T) {
 	key := redistest.ID(t)
 	before, err := rdb.Time(t.Context()).Result()
 	require.NoError(t, err)
-	run(t, rdb, key, luascripts.ServerTime, time.Minute, 1, "a")
+	run(t, rdb, key, serverTime, time.Minute, 1, "a")
 	after, err := rdb.Time(t.Context()).Result()
 	require.NoError(t, err)
 
@@ -205,28 +203,23 @@ func TestSlidingWindowServerTime(t *testing.T) {
 	require.Equal(t, score, float64(int64(score)), "whole milliseconds")
 }
 
-// The server gives its microseconds without leading zeros: every count of digits must come out
-// right. The expression is the scripts' own, run on times that a test cannot wait for.
+// The server gives its microseconds without leading zeros: every count of digits must come out right. The
+// prelude itself is run, on times that a test cannot wait for.
 func TestServerTimeDigits(t *testing.T) {
 	rdb := redistest.Client(t)
-	for _, file := range []string{"sliding_window.lua", "peek.lua", "give_back.lua"} {
-		source, err := os.ReadFile(file)
+	clock, err := os.ReadFile("clock.lua")
+	require.NoError(t, err)
+	require.Contains(t, string(clock), "redis.call('TIME')")
+	onArguments := "local time = ARGV; local ARGV = {''}\n" +
+		strings.Replace(string(clock), "redis.call('TIME')", "time", 1) + "return now"
+	for usec, want := range map[string]string{
+		"0": "1732883722000", "9": "1732883722000", "999": "1732883722000", "1000": "1732883722001",
+		"12345": "1732883722012", "99999": "1732883722099", "100000": "1732883722100", "123456": "1732883722123",
+		"999999": "1732883722999",
+	} {
+		got, err := rdb.Eval(t.Context(), onArguments, nil, "1732883722", usec).Text()
 		require.NoError(t, err)
-		_, rest, ok := strings.Cut(string(source), "if now == '' then\n")
-		require.True(t, ok, file)
-		body, _, ok := strings.Cut(rest, "\nend\n")
-		require.True(t, ok, file)
-		joined := "local now, format, call = '', string.format, redis.call\n" +
-			regexp.MustCompile(`(redis\.)?call\('TIME'\)`).ReplaceAllString(body, "ARGV") + "\nreturn now"
-		require.Contains(t, joined, "ARGV", file)
-		for usec, want := range map[string]string{
-			"0": "1732883722000", "9": "1732883722000", "99999": "1732883722099", "100000": "1732883722100", "999": "1732883722000", "1000": "1732883722001",
-			"12345": "1732883722012", "123456": "1732883722123", "999999": "1732883722999",
-		} {
-			got, err := rdb.Eval(t.Context(), joined, nil, "1732883722", usec).Text()
-			require.NoError(t, err)
-			require.Equal(t, want, got, "%s: usec %s", file, usec)
-		}
+		require.Equal(t, want, got, "usec %s", usec)
 	}
 }
 
@@ -235,12 +228,12 @@ func TestSlidingWindowAllOrNone(t *testing.T) {
 	id := redistest.ID(t)
 	minute, day := id+":60", id+":86400"
 	keys := []string{minute, day}
-	budgets := func(perMinute, perDay int) []luascripts.Budget {
-		return []luascripts.Budget{luascripts.NewBudget(perMinute, time.Minute), luascripts.NewBudget(perDay, 24*time.Hour)}
+	budgets := func(perMinute, perDay int) []budget {
+		return []budget{newBudget(perMinute, time.Minute), newBudget(perDay, 24*time.Hour)}
 	}
-	admit := func(at int64, member string, b []luascripts.Budget) []luascripts.Reply {
+	admit := func(at int64, member string, b []budget) []reply {
 		t.Helper()
-		replies, err := luascripts.Admit(t.Context(), rdb, strconv.FormatInt(epoch+at, 10), member, keys, b)
+		replies, err := callAdmit(t.Context(), rdb, strconv.FormatInt(epoch+at, 10), member, keys, b)
 		require.NoError(t, err)
 		return replies
 	}
@@ -248,17 +241,17 @@ func TestSlidingWindowAllOrNone(t *testing.T) {
 		return [2]int64{rdb.ZCard(t.Context(), minute).Val(), rdb.ZCard(t.Context(), day).Val()}
 	}
 
-	require.Equal(t, []luascripts.Reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 1}}, admit(0, "a", budgets(2, 2)))
-	require.Equal(t, []luascripts.Reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 1}}, admit(5, "a", budgets(2, 2)), "a repeat")
-	require.Equal(t, []luascripts.Reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 1}}, admit(5, "a", budgets(1, 1)), "a repeat that finds both full")
+	require.Equal(t, []reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 1}}, admit(0, "a", budgets(2, 2)))
+	require.Equal(t, []reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 1}}, admit(5, "a", budgets(2, 2)), "a repeat")
+	require.Equal(t, []reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 1}}, admit(5, "a", budgets(1, 1)), "a repeat that finds both full")
 	require.Equal(t, [2]int64{1, 1}, cards())
 
-	require.Equal(t, []luascripts.Reply{{Count: 1, RetryAfter: 59 * time.Second}}, admit(1_000, "b", budgets(1, 1)), "the minute is the first full window")
-	require.Equal(t, []luascripts.Reply{{Allowed: true, Count: 1}, {Count: 1, RetryAfter: 86_399 * time.Second}}, admit(1_000, "b", budgets(2, 1)), "only the day is full")
+	require.Equal(t, []reply{{Count: 1, RetryAfter: 59 * time.Second}}, admit(1_000, "b", budgets(1, 1)), "the minute is the first full window")
+	require.Equal(t, []reply{{Allowed: true, Count: 1}, {Count: 1, RetryAfter: 86_399 * time.Second}}, admit(1_000, "b", budgets(2, 1)), "only the day is full")
 	require.Equal(t, [2]int64{1, 1}, cards(), "a rejection takes nothing anywhere")
 
 	// The minute's entry has left, the day's has not: the day's key must not be asked for a minute rejection.
-	require.Equal(t, []luascripts.Reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 2}}, admit(60_000, "b", budgets(1, 2)))
+	require.Equal(t, []reply{{Allowed: true, Count: 1}, {Allowed: true, Count: 2}}, admit(60_000, "b", budgets(1, 2)))
 	require.InDelta(t, 61*time.Second, rdb.PTTL(t.Context(), minute).Val(), float64(time.Second))
 	require.InDelta(t, 86_401*time.Second, rdb.PTTL(t.Context(), day).Val(), float64(time.Second))
 }
@@ -268,28 +261,28 @@ func TestSlidingWindowFourWindows(t *testing.T) {
 	rdb := redistest.Client(t)
 	windows := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 	var keys []string
-	budgets := func(third int) (b []luascripts.Budget) {
+	budgets := func(third int) (b []budget) {
 		for i, w := range windows {
 			limit := 10 + i
 			if i == 2 {
 				limit = third
 			}
-			b = append(b, luascripts.NewBudget(limit, w))
+			b = append(b, newBudget(limit, w))
 		}
 		return b
 	}
 	for i := range windows {
 		keys = append(keys, fmt.Sprint(redistest.ID(t), ":", i))
 	}
-	admit := func(at int64, member string, b []luascripts.Budget) []luascripts.Reply {
+	admit := func(at int64, member string, b []budget) []reply {
 		t.Helper()
-		replies, err := luascripts.Admit(t.Context(), rdb, strconv.FormatInt(epoch+at, 10), member, keys, b)
+		replies, err := callAdmit(t.Context(), rdb, strconv.FormatInt(epoch+at, 10), member, keys, b)
 		require.NoError(t, err)
 		return replies
 	}
-	admitted := func(counts ...int) (r []luascripts.Reply) {
+	admitted := func(counts ...int) (r []reply) {
 		for _, n := range counts {
-			r = append(r, luascripts.Reply{Allowed: true, Count: n})
+			r = append(r, reply{Allowed: true, Count: n})
 		}
 		return r
 	}
@@ -299,7 +292,7 @@ func TestSlidingWindowFourWindows(t *testing.T) {
 	for i, key := range keys {
 		require.InDelta(t, windows[i]+time.Second, rdb.PTTL(t.Context(), key).Val(), float64(time.Second), "window %d", i)
 	}
-	require.Equal(t, append(admitted(0, 2), luascripts.Reply{Count: 2, RetryAfter: time.Hour - 3*time.Second}),
+	require.Equal(t, append(admitted(0, 2), reply{Count: 2, RetryAfter: time.Hour - 3*time.Second}),
 		admit(3_000, "c", budgets(2)), "the hour is full, and the reply ends there")
 	require.Equal(t, admitted(1, 2, 3, 3), admit(60_000, "c", budgets(12)), "nothing was taken, and the minute has lost its oldest")
 }
@@ -309,14 +302,14 @@ func TestSlidingWindowDoesNotTouchTheKeyBehindTheFullOne(t *testing.T) {
 	id := redistest.ID(t)
 	minute, other := id+":60", id+":86400"
 	require.NoError(t, rdb.Set(t.Context(), other, "of another type", time.Minute).Err())
-	b := []luascripts.Budget{luascripts.NewBudget(0, time.Minute), luascripts.NewBudget(9, 24*time.Hour)}
+	b := []budget{newBudget(0, time.Minute), newBudget(9, 24*time.Hour)}
 
-	replies, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, "a", []string{minute, other}, b)
+	replies, err := callAdmit(t.Context(), rdb, serverTime, "a", []string{minute, other}, b)
 	require.NoError(t, err, "a look at the other key would be WRONGTYPE")
 	require.Len(t, replies, 1)
 
-	b[0] = luascripts.NewBudget(1, time.Minute)
-	_, err = luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, "a", []string{minute, other}, b)
+	b[0] = newBudget(1, time.Minute)
+	_, err = callAdmit(t.Context(), rdb, serverTime, "a", []string{minute, other}, b)
 	require.ErrorContains(t, err, "WRONGTYPE")
 	require.Zero(t, rdb.Exists(t.Context(), minute).Val(), "it failed before the first write")
 }
@@ -326,7 +319,7 @@ func TestSlidingWindowCommands(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb := srv.Client(t)
 	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
-	b := []luascripts.Budget{luascripts.NewBudget(1, time.Minute)}
+	b := []budget{newBudget(1, time.Minute)}
 	for _, tt := range []struct {
 		name, member string
 		want         map[string]int
@@ -336,7 +329,7 @@ func TestSlidingWindowCommands(t *testing.T) {
 		{"repeated", "a", map[string]int{"evalsha": 1, "eval": 0, "time": 1, "zremrangebyscore": 1, "zcard": 1, "zadd": 1, "expire": 0, "zscore": 1, "zrange": 0}},
 	} {
 		srv.ResetStats(t)
-		_, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, tt.member, []string{"k"}, b)
+		_, err := callAdmit(t.Context(), rdb, serverTime, tt.member, []string{"k"}, b)
 		require.NoError(t, err)
 		for command, want := range tt.want {
 			require.Equal(t, want, srv.Calls(t, command), "%s: calls of %s", tt.name, command)
@@ -346,10 +339,10 @@ func TestSlidingWindowCommands(t *testing.T) {
 
 func TestScriptFlushLosesNothing(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
-	b := []luascripts.Budget{luascripts.NewBudget(10, time.Minute)}
+	b := []budget{newBudget(10, time.Minute)}
 	for i := range 5 {
 		require.NoError(t, rdb.ScriptFlush(t.Context()).Err())
-		replies, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, strconv.Itoa(i), []string{"k"}, b)
+		replies, err := callAdmit(t.Context(), rdb, serverTime, strconv.Itoa(i), []string{"k"}, b)
 		require.NoError(t, err)
 		require.Equal(t, i+1, replies[0].Count, "one charge a call")
 	}
@@ -376,9 +369,9 @@ func TestMemoryFullStillLimits(t *testing.T) {
 			break
 		}
 	}
-	b := []luascripts.Budget{luascripts.NewBudget(3, time.Minute)}
+	b := []budget{newBudget(3, time.Minute)}
 	for i := range 5 {
-		replies, err := luascripts.Admit(t.Context(), rdb, luascripts.ServerTime, strconv.Itoa(i), []string{"k"}, b)
+		replies, err := callAdmit(t.Context(), rdb, serverTime, strconv.Itoa(i), []string{"k"}, b)
 		require.NoError(t, err)
 		require.Equal(t, i < 3, replies[0].Allowed)
 	}

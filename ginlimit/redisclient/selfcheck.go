@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -97,17 +96,23 @@ const probeKey = "ratelimit:!self-check:1"
 // checkScripts runs all that a limiter does once, on a key of its own that is gone afterwards.
 func checkScripts(ctx context.Context, c redis.UniversalClient) error {
 	keys := []string{probeKey}
-	two, one := []luascripts.Budget{luascripts.NewBudget(2, time.Second)}, []luascripts.Budget{luascripts.NewBudget(1, time.Second)}
-	for _, member := range []string{"a", "b"} {
-		if _, err := luascripts.Admit(ctx, c, luascripts.ServerTime, member, keys, two); err != nil {
+	const second, ttl = 1000, 2
+	for _, step := range []struct {
+		script *redis.Script
+		args   []any
+	}{
+		{luascripts.SlidingWindow, []any{"", second, 2, "a", ttl}},
+		{luascripts.SlidingWindow, []any{"", second, 2, "b", ttl}},
+		{luascripts.SlidingWindow, []any{"", second, 1, "c", ttl}},
+		{luascripts.PeekScript, []any{"", second, 1}},
+		{luascripts.GiveBackScript, []any{"", "b", second}},
+		{luascripts.ResetScript, nil},
+	} {
+		if err := step.script.Run(ctx, c, keys, step.args...).Err(); err != nil {
 			return err
 		}
 	}
-	_, rejected := luascripts.Admit(ctx, c, luascripts.ServerTime, "c", keys, one)
-	_, peeked := luascripts.Peek(ctx, c, luascripts.ServerTime, keys, one)
-	return errors.Join(rejected, peeked,
-		luascripts.GiveBack(ctx, c, luascripts.ServerTime, "b", keys, two),
-		luascripts.Reset(ctx, c, keys))
+	return nil
 }
 
 // tooOld tells whether a version, such as "7.0.15", is below 6.2; one that cannot be read is not.

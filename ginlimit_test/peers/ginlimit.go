@@ -41,10 +41,8 @@ var ginlimitAtomic = limiter{
 	server:  map[string]float64{"evalsha": 1},
 	// What the middleware does for a request, less the request: the library has no such call.
 	open: func(rdb redis.UniversalClient, windows []window) (decide, error) {
-		budgets := make([]luascripts.Budget, len(windows))
 		suffixes := make([]string, len(windows))
 		for i, w := range windows {
-			budgets[i] = luascripts.NewBudget(w.limit, w.length)
 			suffixes[i] = ":" + strconv.Itoa(int(w.length/time.Second))
 		}
 		return func(ctx context.Context, user string) (bool, error) {
@@ -52,8 +50,16 @@ var ginlimitAtomic = limiter{
 			for i, suffix := range suffixes {
 				keys[i] = "ratelimit:" + user + suffix
 			}
-			replies, err := luascripts.Admit(ctx, rdb, luascripts.ServerTime, uuid.NewString(), keys, budgets)
-			return err == nil && replies[len(replies)-1].Allowed, err
+			args := []any{""} // the server's time
+			for i, w := range windows {
+				args = append(args, w.length.Milliseconds(), w.limit)
+				if i == 0 {
+					args = append(args, uuid.NewString())
+				}
+				args = append(args, int64(w.length/time.Second)+1)
+			}
+			reply, err := luascripts.SlidingWindow.Run(ctx, rdb, keys, args...).Int64Slice()
+			return err == nil && len(reply) == 3*len(windows) && reply[len(reply)-3] == 1, err
 		}, nil
 	},
 	middleware: ginlimitMiddleware(ginlimit.WithAtomicWindows()),

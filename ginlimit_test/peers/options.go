@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -124,13 +125,23 @@ func (o options) conditions(ctx context.Context, control *redis.Client) (string,
 		info["Server"]["redis_version"], runtime.Version(), runtime.NumCPU(), o.concurrency, thousands(float64(o.users))), nil
 }
 
+// ourScript is the script with its prelude, the clock beside it, in front.
+func (o options) ourScript() (string, error) {
+	clock, err := os.ReadFile(filepath.Join(filepath.Dir(o.ours), "clock.lua"))
+	if err != nil {
+		return "", err
+	}
+	script, err := os.ReadFile(o.ours)
+	return string(clock) + string(script), err
+}
+
 // runScripts compares the scripts on a server.
 func (o options) runScripts(ctx context.Context, tb testing.TB, srv *redistest.Server, w io.Writer) ([]ratio, error) {
-	ours, err := os.ReadFile(o.ours)
+	ours, err := o.ourScript()
 	if err != nil {
 		return nil, err
 	}
-	all, err := variants(string(ours), o.scripts)
+	all, err := variants(ours, o.scripts)
 	if err != nil {
 		return nil, err
 	}

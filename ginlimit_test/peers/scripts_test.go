@@ -25,9 +25,9 @@ func compared(t *testing.T, candidate string) (report string, err error) {
 }
 
 func TestScriptReport(t *testing.T) {
-	ours, err := os.ReadFile(small(t).ours)
+	ours, err := small(t).ourScript()
 	require.NoError(t, err)
-	report, err := compared(t, string(ours))
+	report, err := compared(t, ours)
 	require.NoError(t, err, "every verdict is the scenario's")
 	for _, s := range scenarios(100) {
 		require.Contains(t, report, "### Script: "+s.name)

@@ -1,4 +1,4 @@
-package ginlimit
+package memstore
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/storetest"
 )
 
-// What MemoryKeys and MemoryEntries bound, in bytes: a window of a user, with a key of ordinary
+// What Keys and Entries bound, in bytes: a window of a user, with a key of ordinary
 // length, and each request in it. BenchmarkMemory measures them.
 const (
 	bytesPerKey   = 500
@@ -34,7 +36,7 @@ func heap() int64 {
 }
 
 // fill admits each requests of every user from index first on.
-func fill(s *memoryStore, first, users, each int) {
+func fill(s *Store, first, users, each int) {
 	for n := range each {
 		for i := first; i < first+users; i++ {
 			// As long as a UUID.
@@ -44,9 +46,13 @@ func fill(s *memoryStore, first, users, each int) {
 }
 
 // admitTo decides one request of a user, whose index it takes.
-func admitTo(s *memoryStore, user, limit int, member string) luascripts.Reply {
-	replies, _ := s.admit(context.Background(), member, []string{memoryKey(user)}, []luascripts.Budget{luascripts.NewBudget(limit, day)})
-	return replies[0]
+func admitTo(s *Store, user, limit int, member string) budget.Verdict {
+	verdicts, _ := s.Admit(context.Background(), member, []budget.Claim{{Key: memoryKey(user), Budget: requests(limit, budget.Day)}})
+	return verdicts[0]
+}
+
+func requests(limit int, window time.Duration) budget.Budget {
+	return budget.Budget{Dimension: budget.Dimension{Window: window}, Limit: limit}
 }
 
 func memoryKey(i int) string {
@@ -54,7 +60,7 @@ func memoryKey(i int) string {
 }
 
 // requireCounted checks that the count of entries is right, and that no log is kept for nothing.
-func requireCounted(t require.TestingT, s *memoryStore) {
+func requireCounted(t require.TestingT, s *Store) {
 	entries := 0
 	for _, log := range s.logs.Values() {
 		require.Positive(t, log.len())
@@ -66,15 +72,15 @@ func requireCounted(t require.TestingT, s *memoryStore) {
 // BenchmarkMemory reports what a memory limiter at its bounds keeps, in bytes for each key and each
 // entry.
 //
-//	go test -run '^$' -bench 'Memory$' -benchtime 1x ./ginlimit
+//	go test -run '^$' -bench 'Memory$' -benchtime 1x ./ginlimit/internal/memstore
 func BenchmarkMemory(b *testing.B) {
 	for _, bm := range []struct{ keys, entries int }{
-		{MemoryKeys, MemoryKeys}, {MemoryKeys, MemoryEntries}, {MemoryEntries / 100, MemoryEntries}, {1, MemoryEntries},
+		{Keys, Keys}, {Keys, Entries}, {Entries / 100, Entries}, {1, Entries},
 	} {
 		b.Run(fmt.Sprintf("keys=%d/entries=%d", bm.keys, bm.entries), func(b *testing.B) {
 			for b.Loop() {
 				before := heap()
-				s := newMemoryStore(nil)
+				s := New(nil)
 				fill(s, 0, bm.keys, bm.entries/bm.keys)
 				grown := float64(heap() - before)
 				b.ReportMetric(grown/float64(bm.keys), "B/key")
@@ -86,43 +92,43 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// A million users, each of them once: the memory is that of MemoryKeys of them.
+// A million users, each of them once: the memory is that of Keys of them.
 func TestMemoryOfAMillionKeysIsBounded(t *testing.T) {
 	before := heap()
-	s := newMemoryStore(nil)
+	s := New(nil)
 	fill(s, 0, 1_000_000, 1)
-	require.LessOrEqual(t, heap()-before, int64(MemoryKeys*(bytesPerKey+bytesPerEntry)))
-	require.Equal(t, MemoryKeys, s.logs.Len())
+	require.LessOrEqual(t, heap()-before, int64(Keys*(bytesPerKey+bytesPerEntry)))
+	require.Equal(t, Keys, s.logs.Len())
 	requireCounted(t, s)
 }
 
-// Beyond MemoryKeys the user who was seen longest ago starts anew, and nobody else.
+// Beyond Keys the user who was seen longest ago starts anew, and nobody else.
 func TestMemoryForgetsWhoWasSeenLongestAgo(t *testing.T) {
-	s := newMemoryStore(newClock().now)
+	s := New(storetest.NewClock().Now)
 	calls := 0
-	call := func(user int) luascripts.Reply {
+	call := func(user int) budget.Verdict {
 		calls++
 		return admitTo(s, user, 1, strconv.Itoa(calls))
 	}
-	fill(s, 0, MemoryKeys, 1)
+	fill(s, 0, Keys, 1)
 	require.False(t, call(0).Allowed, "a rejected call is a call: user 0 was seen last")
-	require.True(t, call(MemoryKeys).Allowed, "a new user")
-	require.Equal(t, MemoryKeys, s.logs.Len())
-	for _, i := range []int{0, 2, MemoryKeys - 1, MemoryKeys} {
+	require.True(t, call(Keys).Allowed, "a new user")
+	require.Equal(t, Keys, s.logs.Len())
+	for _, i := range []int{0, 2, Keys - 1, Keys} {
 		require.False(t, call(i).Allowed, "user %d is not forgotten", i)
 	}
 	require.True(t, call(1).Allowed, "user 1 was seen longest ago")
 	requireCounted(t, s)
 }
 
-// Beyond MemoryEntries whole users are forgotten, longest ago first, but never the one who calls,
+// Beyond Entries whole users are forgotten, longest ago first, but never the one who calls,
 // however much that one has.
-func TestMemoryEntriesAreBounded(t *testing.T) {
-	s := newMemoryStore(newClock().now)
-	const share = MemoryEntries / 10
+func TestEntriesAreBounded(t *testing.T) {
+	s := New(storetest.NewClock().Now)
+	const share = Entries / 10
 	put := func(user, entries int) { // admitted at one moment; who asked does not matter here
 		log := newRequestLog()
-		log.entries = slices.Repeat([]logEntry{{at: epoch}}, entries)
+		log.entries = slices.Repeat([]logEntry{{at: storetest.Epoch}}, entries)
 		s.logs.Add(memoryKey(user), log)
 		s.entries += entries
 	}
@@ -143,18 +149,18 @@ func TestMemoryEntriesAreBounded(t *testing.T) {
 
 	put(10, share-2)
 	admitTo(s, 10, math.MaxInt, "the last that has room")
-	require.Equal(t, MemoryEntries, s.entries)
+	require.Equal(t, Entries, s.entries)
 	require.Equal(t, []int{0, 2, 3, 4, 5, 6, 7, 8, 9, 10}, held())
 	admitTo(s, 11, math.MaxInt, "one too many")
 	require.Equal(t, []int{0, 3, 4, 5, 6, 7, 8, 9, 10, 11}, held())
 	requireCounted(t, s)
 
-	s = newMemoryStore(newClock().now)
-	put(0, MemoryEntries)
+	s = New(storetest.NewClock().Now)
+	put(0, Entries)
 	for i := range 2 {
 		require.True(t, admitTo(s, 0, math.MaxInt, strconv.Itoa(-i-1)).Allowed)
 	}
-	require.Equal(t, MemoryEntries+2, s.entries, "there is nobody else to forget")
+	require.Equal(t, Entries+2, s.entries, "there is nobody else to forget")
 	admitTo(s, 1, math.MaxInt, "another user's")
 	require.Equal(t, []int{1}, held())
 	requireCounted(t, s)
@@ -162,16 +168,16 @@ func TestMemoryEntriesAreBounded(t *testing.T) {
 
 // What has left its window is freed at the user's next call, also where something else stays.
 func TestMemoryFreesWhatHasExpired(t *testing.T) {
-	for name, next := range map[string]int64{"all of it": 2 * day.Milliseconds(), "all but one": day.Milliseconds()} {
+	for name, next := range map[string]int64{"all of it": 2 * budget.Day.Milliseconds(), "all but one": budget.Day.Milliseconds()} {
 		t.Run(name, func(t *testing.T) {
-			c := newClock()
+			c := storetest.NewClock()
 			before := heap()
-			s := newMemoryStore(c.now)
+			s := New(c.Now)
 			fill(s, 0, 1, 100_000)
 			require.Greater(t, heap()-before, int64(5_000_000), "bytes, of 100,000 entries")
-			c.set(day.Milliseconds() / 2)
+			c.Set(budget.Day.Milliseconds() / 2)
 			admitTo(s, 0, math.MaxInt, "half a day later")
-			c.set(next)
+			c.Set(next)
 			admitTo(s, 0, math.MaxInt, "now")
 			require.LessOrEqual(t, s.entries, 2)
 			require.Less(t, heap()-before, int64(1_000_000), "bytes, of %d entries", s.entries)
@@ -183,21 +189,19 @@ func TestMemoryFreesWhatHasExpired(t *testing.T) {
 // 100 goroutines, the default clock: exactly the limit of every user.
 func TestMemoryIsExactUnderLoad(t *testing.T) {
 	const users, limit = 10, 10
-	l := NewMemoryLimiter()
+	s := New(nil)
 	var admitted [users]atomic.Int64
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
 			for i := range 3 * users {
-				d, err := l.Check(t.Context(), strconv.Itoa(i%users), limit, day)
-				if err != nil {
-					t.Error(err)
-				} else if d.Allowed {
-					admitted[i%users].Add(1)
+				user := i % users
+				if admitTo(s, user, limit, uuid.NewString()).Allowed {
+					admitted[user].Add(1)
 				}
-				_, _ = l.Peek(t.Context(), strconv.Itoa(i%users), limit, day)
-				_, _ = l.Scope("other").Check(t.Context(), strconv.Itoa(i%users), limit, time.Second)
-				_ = l.Scope("other").Reset(t.Context(), strconv.Itoa(i%users), time.Second)
+				claims := []budget.Claim{{Key: memoryKey(user), Budget: requests(limit, budget.Day)}}
+				_, _ = s.Peek(t.Context(), claims)
+				_ = s.Reset(t.Context(), []string{"other"})
 			}
 		})
 	}
@@ -205,13 +209,13 @@ func TestMemoryIsExactUnderLoad(t *testing.T) {
 	for i := range users {
 		require.EqualValues(t, limit, admitted[i].Load(), "user %d", i)
 	}
-	requireCounted(t, l.store.(*memoryStore))
+	requireCounted(t, s)
 }
 
 // The default clock is the monotonic one, which no administrator or time server steps: its wall
 // time moves by exactly what the monotonic reading moves. That of time.Now is read separately.
 func TestMemoryClockIsMonotonic(t *testing.T) {
-	clock := newMemoryStore(nil).clock
+	clock := New(nil).clock
 	first := clock()
 	require.WithinDuration(t, time.Now(), first, time.Minute, "it starts at the real time")
 	for range 1000 {
@@ -221,3 +225,28 @@ func TestMemoryClockIsMonotonic(t *testing.T) {
 	}
 	require.Positive(t, clock().Sub(first), "it runs")
 }
+
+func TestConformance(t *testing.T) {
+	c := storetest.NewClock()
+	storetest.Conform(t, New(c.Now), c)
+}
+
+func newSubject() storetest.Subject {
+	c := storetest.NewClock()
+	s := New(c.Now)
+	return storetest.Subject{
+		Store: s, Clock: c, Key: uuid.NewString(),
+		Look: func(key string) (found storetest.Contents) {
+			log, _ := s.logs.Peek(key)
+			for i := range log.len() {
+				found.Log = append(found.Log, storetest.Admission{At: log.entries[i].at, ID: log.entries[i].member})
+			}
+			return found
+		},
+		Check: func(t require.TestingT) { requireCounted(t, s) },
+	}
+}
+
+func TestModel(t *testing.T) { storetest.Model(t, newSubject) }
+
+func TestArrivals(t *testing.T) { storetest.Arrivals(t, newSubject) }

@@ -1,4 +1,4 @@
-package ginlimit
+package budget
 
 import (
 	"crypto/sha256"
@@ -44,15 +44,19 @@ func TestKeys(t *testing.T) {
 		{"sha256-x", "", false, time.Minute, "ratelimit:" + sha("sha256-x") + ":60"},
 		{"SHA256-x", "", false, time.Minute, "ratelimit:SHA256-x:60"},
 	} {
-		names := namespace{hashTags: tt.hashTags}.withScope(tt.scope)
-		require.Equal(t, tt.want, names.key(tt.id, tt.window), "id %q, scope %q", tt.id, tt.scope)
+		names := Names{HashTags: tt.hashTags, Scope: tt.scope}
+		require.Equal(t, tt.want, names.Key(tt.id, Dimension{tt.window}), "id %q, scope %q", tt.id, tt.scope)
 	}
 }
 
-func TestScopeOfAScopeReplacesIt(t *testing.T) {
-	var names namespace
-	require.Equal(t, names.withScope("b"), names.withScope("a").withScope("b"))
-	require.Equal(t, names, names.withScope("a").withScope(""))
+func TestCheckPrefix(t *testing.T) {
+	for _, prefix := range []string{"ratelimit", "staging:ratelimit", "a", "A-z_0.9@b+c=d/e"} {
+		require.NoError(t, CheckPrefix(prefix))
+		require.Equal(t, prefix+":{alice}:60", Names{Prefix: prefix, HashTags: true}.Key("alice", Dimension{Minute}))
+	}
+	for _, prefix := range []string{"", ":a", "a:", "a{b", "a}", "a b", "é", strings.Repeat("a", 129)} {
+		require.ErrorContains(t, CheckPrefix(prefix), "prefix")
+	}
 }
 
 // A part says what it stands for: read back it is the original, or it is the hash of it. So no two
@@ -66,7 +70,7 @@ func FuzzParts(f *testing.F) {
 		f.Add(part)
 	}
 	f.Fuzz(func(t *testing.T, part string) {
-		got := encodePart(part)
+		got := EncodePart(part)
 		require.Regexp(t, `^([A-Za-z0-9_.@+=/-]|%[0-9A-F]{2})*$`, got)
 		require.LessOrEqual(t, len(got), 128)
 		if strings.HasPrefix(got, "sha256-") {
@@ -95,15 +99,14 @@ func FuzzKeys(f *testing.F) {
 			if id == "" {
 				t.Skip("an empty id never reaches a key")
 			}
-			names := namespace{}.withScope(scope)
-			key := names.key(id, time.Minute)
+			key := Names{Scope: scope}.Key(id, Dimension{Minute})
 			parts := strings.Split(key, ":")
 			require.LessOrEqual(t, len(parts), 4)
 			for _, p := range parts {
 				require.Regexp(t, part, p)
 			}
-			tagged := namespace{hashTags: true}.withScope(scope)
-			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.key(id, time.Minute), "one hash tag, ours")
+			tagged := Names{Scope: scope, HashTags: true}
+			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.Key(id, Dimension{Minute}), "one hash tag, ours")
 			return key
 		}
 		key1, key2 := key(id1, scope1), key(id2, scope2)

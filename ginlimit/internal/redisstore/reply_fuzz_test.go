@@ -1,4 +1,4 @@
-package luascripts_test
+package redisstore
 
 import (
 	"encoding/binary"
@@ -6,13 +6,12 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gin-tiers/ratelimit/luascripts"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
 // FuzzReplies answers every script with any reply that a Redis protocol can carry: it is an error,
@@ -55,53 +54,54 @@ func FuzzReplies(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, moreWindows uint8, shape []byte) {
-		keys := []string{"a", "b", "c"}[:1+moreWindows%3]
-		budgets := []luascripts.Budget{
-			luascripts.NewBudget(5, time.Minute), luascripts.NewBudget(100, time.Hour), luascripts.NewBudget(0, 24*time.Hour),
-		}[:len(keys)]
+		claims := []budget.Claim{
+			{Key: "a", Budget: requests(5, budget.Minute)},
+			{Key: "b", Budget: requests(100, budget.Hour)},
+			{Key: "c", Budget: requests(0, budget.Day)},
+		}[:1+moreWindows%3]
 		reply, _ := anyReply(shape, 0)
-		r := &recorder{reply: reply}
+		s := New(&recorder{reply: reply}, nil)
 
-		replies, err := luascripts.Admit(t.Context(), r, luascripts.ServerTime, "m", keys, budgets)
-		requireDecisions(t, reply, replies, err)
-		require.LessOrEqual(t, len(replies), len(keys))
-		for i, decision := range replies {
-			last := i == len(replies)-1
-			require.Equal(t, !last || len(replies) == len(keys) && decision.Allowed, decision.Allowed, "only the last one may reject: %v", replies)
+		verdicts, err := s.Admit(t.Context(), "m", claims)
+		requireDecisions(t, reply, verdicts, err)
+		require.LessOrEqual(t, len(verdicts), len(claims))
+		for i, v := range verdicts {
+			last := i == len(verdicts)-1
+			require.Equal(t, !last || len(verdicts) == len(claims) && v.Allowed, v.Allowed,
+				"only the last one may reject: %v", verdicts)
 		}
 
-		replies, err = luascripts.Peek(t.Context(), r, luascripts.ServerTime, keys, budgets)
-		requireDecisions(t, reply, replies, err)
+		verdicts, err = s.Peek(t.Context(), claims)
+		requireDecisions(t, reply, verdicts, err)
 		if err == nil {
-			require.Len(t, replies, len(keys))
+			require.Len(t, verdicts, len(claims))
 		}
 
 		// These heed no reply but an error.
-		require.NoError(t, luascripts.GiveBack(t.Context(), r, luascripts.ServerTime, "m", keys, budgets))
-		require.NoError(t, luascripts.Reset(t.Context(), r, keys))
+		require.NoError(t, s.GiveBack(t.Context(), "m", claims))
+		require.NoError(t, s.Reset(t.Context(), []string{"a"}))
 	})
 }
 
 // requireDecisions checks the outcome of a call: no replies beside an error, and otherwise at least
 // one, each of them a decision that the raw reply spells out.
-func requireDecisions(t *testing.T, raw any, replies []luascripts.Reply, err error) {
+func requireDecisions(t *testing.T, raw any, replies []budget.Verdict, err error) {
 	if err != nil {
 		require.Nil(t, replies)
-		require.True(t, strings.HasPrefix(err.Error(), "luascripts: "), err)
 		require.Less(t, len(err.Error()), 500, "an error is no copy of the reply")
 		return
 	}
 	require.NotEmpty(t, replies)
 	var said []any
 	for _, r := range replies {
-		require.GreaterOrEqual(t, r.Count, 0)
+		require.GreaterOrEqual(t, r.Used, 0)
 		require.Equal(t, !r.Allowed, r.RetryAfter > 0, "%+v", r)
 		require.Zero(t, r.RetryAfter%time.Millisecond)
 		allowed := int64(0)
 		if r.Allowed {
 			allowed = 1
 		}
-		said = append(said, allowed, int64(r.Count), r.RetryAfter.Milliseconds())
+		said = append(said, allowed, int64(r.Used), r.RetryAfter.Milliseconds())
 	}
 	require.Equal(t, raw, said)
 }

@@ -1,0 +1,73 @@
+package redisstore
+
+import (
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+)
+
+// call is what one script call sends. A call on few claims is one allocation.
+type call struct {
+	keys []string
+	args []any
+
+	keysOfFew [2]string
+	argsOfFew [8]any
+}
+
+func newCall(claims []budget.Claim, args int) *call {
+	c := &call{}
+	c.keys, c.args = c.keysOfFew[:0], c.argsOfFew[:0]
+	if len(claims) > len(c.keysOfFew) {
+		c.keys = make([]string, 0, len(claims))
+	}
+	if args > len(c.argsOfFew) {
+		c.args = make([]any, 0, args)
+	}
+	for _, claim := range claims {
+		c.keys = append(c.keys, claim.Key)
+	}
+	return c
+}
+
+// numbers are what scripts are told of a budget. A number in an interface is an allocation.
+type numbers struct{ windowMS, limit, ttl any }
+
+func newNumbers(b budget.Budget) numbers {
+	return numbers{
+		windowMS: b.Window.Milliseconds(),
+		limit:    max(0, b.Limit), // one far below zero is no index to Redis
+		ttl:      int64(b.Window/time.Second) + int64(slack/time.Second),
+	}
+}
+
+// knownNumbers keeps the numbers of budgets, so that those of a tier table are allocated once. The zero
+// value is empty.
+type knownNumbers struct {
+	known atomic.Pointer[map[budget.Budget]numbers]
+}
+
+// maxKnown bounds what is kept. Further budgets, such as those of Check with limits of all kinds, are
+// allocated at each call.
+const maxKnown = 256
+
+func (k *knownNumbers) of(b budget.Budget) numbers {
+	known := k.known.Load()
+	if known != nil {
+		if n, ok := (*known)[b]; ok {
+			return n
+		}
+		if len(*known) >= maxKnown {
+			return newNumbers(b)
+		}
+	}
+	n := newNumbers(b)
+	more := map[budget.Budget]numbers{b: n}
+	if known != nil {
+		maps.Copy(more, *known)
+	}
+	k.known.CompareAndSwap(known, &more) // whoever is beaten comes again
+	return n
+}

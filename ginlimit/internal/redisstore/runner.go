@@ -1,0 +1,44 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// runner runs scripts on Redis. Whatever concerns one script call decorates it.
+type runner interface {
+	// run returns the script's reply as go-redis decodes it. There is at least one key. The error is
+	// that of Redis, of the connection, of ctx, or of a decorator.
+	run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error)
+}
+
+// client is the runner that asks Redis.
+type client struct{ rdb redis.Scripter }
+
+func (c client) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
+	return script.Run(ctx, c.rdb, keys, args...).Result()
+}
+
+// nodesOf returns what tells the node that a key is on, by its address, for a client of several nodes; and
+// nil for any other client.
+func nodesOf(rdb redis.Scripter) func(ctx context.Context, key string) (node string, err error) {
+	switch c := rdb.(type) {
+	case interface {
+		MasterForKey(context.Context, string) (*redis.Client, error)
+	}:
+		return func(ctx context.Context, key string) (string, error) { return address(c.MasterForKey(ctx, key)) }
+	case interface {
+		GetShardClientForKey(string) (*redis.Client, error)
+	}:
+		return func(_ context.Context, key string) (string, error) { return address(c.GetShardClientForKey(key)) }
+	}
+	return nil
+}
+
+func address(c *redis.Client, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return c.Options().Addr, nil
+}

@@ -1,0 +1,60 @@
+package ginlimit
+
+import (
+	"context"
+	"time"
+)
+
+// portion is the part of a caller's own time that a decision may use.
+type portion int
+
+const (
+	whole  portion = 5 // fifths: of a caller who waits for the decision alone
+	shared portion = 4 // of an HTTP request, which still has to be answered when Redis does not
+)
+
+// deadline is when a decision that begins now must have ended, giving back included: after the limiter's
+// timeout, or earlier where the caller has less time. The zero time is no deadline.
+func (l *Limiter) deadline(ctx context.Context, p portion) time.Time {
+	now := time.Now()
+	var deadline time.Time
+	if l.timeout > 0 {
+		deadline = now.Add(l.timeout)
+	}
+	if l.local {
+		return deadline
+	}
+	if callers, ok := ctx.Deadline(); ok {
+		callers = now.Add(callers.Sub(now) / 5 * time.Duration(p))
+		if deadline.IsZero() || callers.Before(deadline) {
+			return callers
+		}
+	}
+	return deadline
+}
+
+// lessReserve is the deadline of a decision that may have something to give back. A fifth of the time is
+// kept for it: a Redis that hangs then costs nothing in limiters before, which may have another.
+func lessReserve(deadline time.Time) time.Time {
+	if deadline.IsZero() {
+		return deadline
+	}
+	return deadline.Add(-time.Until(deadline) / 5)
+}
+
+// bounded returns ctx with a deadline, if there is one.
+func bounded(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+	if deadline.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline)
+}
+
+// ended returns ctx's error, also where its deadline has passed and its timer is late: a socket's may
+// be first.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}

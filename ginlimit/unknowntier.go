@@ -1,0 +1,68 @@
+package ginlimit
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// knownTier is the tier as events name it, one of the table, and whether it stands for a tier that no
+// table names. A missing tier is the fallback's and not unknown.
+func (e *engine) knownTier(ctx context.Context, t tiers.Tier) (known tiers.Tier, unknown bool) {
+	if _, ok := e.plans.byTier[t]; ok {
+		return t, false
+	}
+	fallback := e.table.Fallback()
+	if t != "" && e.unknownTiers.add(t) {
+		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
+			"tier", shown(t), "fallback", fallback, "tiers", e.table.Tiers())
+	}
+	return fallback, t != ""
+}
+
+// seenTiers are the unknown tiers that were warned about. The zero value is empty.
+type seenTiers struct {
+	mu   sync.RWMutex
+	seen map[tiers.Tier]bool
+}
+
+// maxSeenTiers bounds the names kept, each of at most maxShownTier bytes: a resolver may hand on what a
+// client sent.
+const (
+	maxSeenTiers = 100
+	maxShownTier = 64
+)
+
+// add reports whether t is new and there is room for it.
+func (s *seenTiers) add(t tiers.Tier) bool {
+	if len(t) > maxShownTier {
+		t = t[:maxShownTier]
+	}
+	s.mu.RLock()
+	old := s.seen[t] || len(s.seen) >= maxSeenTiers
+	s.mu.RUnlock()
+	if old {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[t] || len(s.seen) >= maxSeenTiers {
+		return false
+	}
+	if s.seen == nil {
+		s.seen = map[tiers.Tier]bool{}
+	}
+	s.seen[tiers.Tier(append([]byte(nil), t...))] = true
+	return true
+}
+
+// shown is a tier's name in quotes, in which every character can be seen, and shortened.
+func shown(t tiers.Tier) string {
+	if len(t) > maxShownTier {
+		t = t[:maxShownTier] + "…"
+	}
+	return strconv.QuoteToASCII(string(t))
+}
