@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -36,6 +37,9 @@ func (d deadline) run(ctx context.Context, script *redis.Script, keys []string, 
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if !time.Now().Before(until) { // its timer is late
+		return nil, context.DeadlineExceeded
 	}
 	ended, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
