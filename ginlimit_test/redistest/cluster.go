@@ -14,38 +14,63 @@ type Cluster struct {
 	Nodes []*Server // as started, masters first; a failover does not reorder them
 }
 
-// StartCluster runs a Redis Cluster, its slots spread evenly over the masters, and returns once every node finds it complete
-// and every replica is in sync (two seconds: a new master waits that long on principle). It ends with the test; without a
-// redis-server it does as [Start].
+// StartCluster runs a Redis Cluster, its slots spread evenly over the masters, and returns once every node finds it
+// complete and every replica is in sync (two seconds: a new master waits that long on principle). It ends with the test;
+// without a redis-server it does as [Start].
 func StartCluster(tb testing.TB, masters, replicasEach int) *Cluster {
 	tb.Helper()
-	c := &Cluster{}
-	for i := range masters * (1 + replicasEach) {
-		node := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-announce-ip", "127.0.0.1",
-			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
-		node.need(tb, "cluster", "set-config-epoch", i+1)
-		if i < masters {
-			const slots = 16384
-			node.need(tb, "cluster", "addslotsrange", i*slots/masters, (i+1)*slots/masters-1)
-		}
-		if i > 0 {
-			host, port := node.hostPort()
-			c.Nodes[0].need(tb, "cluster", "meet", host, port)
-		}
-		c.Nodes = append(c.Nodes, node)
+	c := startNodes(tb, masters*(1+replicasEach))
+	for i, node := range c.Nodes[:masters] {
+		const slots = 16384
+		node.need(tb, "cluster", "addslotsrange", i*slots/masters, (i+1)*slots/masters-1)
 	}
+	c.meet(tb)
 	for i, node := range c.Nodes[masters:] {
-		master := c.Nodes[i%masters].nodeID(tb)
-		replicate := func() error { return node.do("cluster", "replicate", master).Err() } // refused until they have met
-		node.must(await(together, replicate), "replicate")
+		node.need(tb, "cluster", "replicate", c.Nodes[i%masters].nodeID(tb))
 	}
 	for i, node := range c.Nodes {
-		node.must(await(together, func() error { return node.seesCluster(masters, 1+replicasEach) }), "see the whole cluster")
+		complete := func() error { return node.seesCluster(masters, 1+replicasEach) }
+		node.must(await(together, complete), "see the whole cluster")
 		if i >= masters {
 			node.must(await(together, node.inSync), "replicate")
 		}
 	}
 	return c
+}
+
+// startNodes runs nodes that do not know each other yet.
+func startNodes(tb testing.TB, n int) *Cluster {
+	tb.Helper()
+	c := &Cluster{}
+	for i := range n {
+		node := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000",
+			"--cluster-announce-ip", "127.0.0.1", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
+		node.need(tb, "cluster", "set-config-epoch", i+1)
+		c.Nodes = append(c.Nodes, node)
+	}
+	return c
+}
+
+// meet introduces the nodes to each other and returns once every node knows all of them: none replicates a node that it
+// does not know. A handshake that is not answered within a second, as on a busy machine, is dropped for good, so those
+// whom the first node does not know are introduced again. It tells the others of them.
+func (c *Cluster) meet(tb testing.TB) {
+	tb.Helper()
+	for i, node := range c.Nodes {
+		node.must(await(together, func() error {
+			unknown, err := node.unknown(c.Nodes)
+			if err != nil || len(unknown) == 0 {
+				return err
+			}
+			if i == 0 {
+				for _, other := range unknown {
+					host, port := other.hostPort()
+					node.need(tb, "cluster", "meet", host, port)
+				}
+			}
+			return fmt.Errorf("does not know %v", addrs(unknown))
+		}), "meet the other nodes")
+	}
 }
 
 // Addrs are the addresses of all Nodes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,23 @@ func (s *Server) nodeID(tb testing.TB) string {
 	id, err := s.need(tb, "cluster", "myid").Text()
 	require.NoError(tb, err)
 	return id
+}
+
+// unknown is who of the nodes is not known to this one: listed, connected and past the handshake.
+func (s *Server) unknown(nodes []*Server) ([]*Server, error) {
+	list, err := s.do("cluster", "nodes").Text()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(list) {
+		// id, host:port@bus, flags, master, ping sent, pong received, config epoch, link state, slots
+		if f := strings.Fields(line); len(f) >= 8 && f[7] == "connected" && !strings.Contains(f[2], "handshake") {
+			addr, _, _ := strings.Cut(f[1], "@")
+			known[addr] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *Server) bool { return known[n.Addr] }), nil
 }
 
 // seesCluster tells what this node still misses of a cluster whose slots lie in so many ranges, on so many nodes each.
