@@ -22,7 +22,7 @@ import (
 // A Cluster of three masters and three replicas, as a service that was made by the README uses it.
 func TestClusterWithReplicas(t *testing.T) {
 	captureLogs(t)
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	cluster := redistest.StartCluster(t, 3, 1)
 	connect := func(t *testing.T) redis.UniversalClient {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestClusterWithReplicas(t *testing.T) {
 		require.NotEqual(t, master, promoted)
 		load.awaitFrom(begin, func(status int) bool { return status != http.StatusServiceUnavailable })
 		back := faulttest.Since(begin)
-		require.LessOrEqual(t, back.Length(), watch.Allow(5*time.Second, back), "since the promotion")
+		require.LessOrEqual(t, back.Length(), lag.Allow(5*time.Second, back), "since the promotion")
 		load.await(func() bool { return load.count(http.StatusTooManyRequests) > 50 })
 		load.stop()
 		// What the master had admitted and not yet replicated is admitted again: at most the limit, in fact next to nothing.
@@ -91,7 +91,7 @@ func TestClusterWithReplicas(t *testing.T) {
 // A master and its replica behind three sentinels, with the settings of redisclient.
 func TestSentinel(t *testing.T) {
 	captureLogs(t)
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	set := redistest.StartSentinel(t)
 
 	t.Run("exact", func(t *testing.T) { exact(t, sentinelClient(t, set), sentinelClient(t, set)) })
@@ -111,7 +111,7 @@ func TestSentinel(t *testing.T) {
 		begin := time.Now()
 		load.awaitFrom(begin, func(status int) bool { return status != http.StatusServiceUnavailable })
 		back := faulttest.Since(begin)
-		require.LessOrEqual(t, back.Length(), watch.Allow(5*time.Second, back), "since the promotion")
+		require.LessOrEqual(t, back.Length(), lag.Allow(5*time.Second, back), "since the promotion")
 		load.await(func() bool { return load.count(http.StatusTooManyRequests) > 50 })
 		load.stop()
 		require.LessOrEqual(t, load.count(http.StatusOK), 2*limit)

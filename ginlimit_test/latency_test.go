@@ -37,20 +37,20 @@ var outages = map[string]outage{
 		return s.srv.Restart
 	}},
 	"SYN dropped": {"", func(_ *testing.T, s *site) func() {
-		s.road.Block()
-		return s.road.Unblock
+		s.proxy.Block()
+		return s.proxy.Pass
 	}},
 	"SYN dropped until the pool gave up": {"?pool_size=1", func(_ *testing.T, s *site) func() {
-		s.road.Block()
-		return s.road.Unblock
+		s.proxy.Block()
+		return s.proxy.Pass
 	}},
 	"hung": {"", func(_ *testing.T, s *site) func() {
 		s.srv.Pause()
 		return s.srv.Resume
 	}},
 	"slow": {"", func(_ *testing.T, s *site) func() {
-		s.road.Slow(300 * time.Millisecond)
-		return func() { s.road.Slow(0) }
+		s.proxy.Delay(300 * time.Millisecond)
+		return func() { s.proxy.Pass() }
 	}},
 	"pool exhausted": {"?pool_size=1", func(t *testing.T, s *site) func() {
 		hung := s.rdb.Conn() // the application's own use of the client, which does not end
@@ -59,18 +59,18 @@ var outages = map[string]outage{
 	}},
 }
 
-// site is a Redis, the road to it and a client of redisclient that takes the road.
+// site is a Redis, a proxy in front of it and a client of redisclient that goes through the proxy.
 type site struct {
-	srv  *redistest.Server
-	road *faulttest.Road
-	rdb  *redis.Client
+	srv   *redistest.Server
+	proxy *redistest.Proxy
+	rdb   *redis.Client
 }
 
 func newSite(t *testing.T, query string) *site {
 	t.Helper()
 	srv := redistest.Start(t)
-	road := faulttest.NewRoad(t, srv.Addr)
-	return &site{srv, road, limiterClient(t, "redis://"+road.Addr+query)}
+	proxy := redistest.NewProxy(t, srv.Addr)
+	return &site{srv, proxy, limiterClient(t, "redis://"+proxy.Addr+query)}
 }
 
 func limiterClient(t *testing.T, url string) *redis.Client {
@@ -85,7 +85,7 @@ func limiterClient(t *testing.T, url string) *redis.Client {
 // no time at all; and two seconds after Redis is back it counts again.
 func TestLatencyBound(t *testing.T) {
 	captureLogs(t)
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	for name, o := range outages {
 		for mode, opts := range modes {
 			for _, connections := range []string{"warm", "cold"} {
@@ -112,14 +112,14 @@ func TestLatencyBound(t *testing.T) {
 					}
 					failed := took.all()
 					for i, d := range failed {
-						require.LessOrEqual(t, d.Length(), watch.Allow(ginlimit.DefaultTimeout, d), "decision %d", i)
+						require.LessOrEqual(t, d.Length(), lag.Allow(ginlimit.DefaultTimeout, d), "decision %d", i)
 					}
 					require.Less(t, median(failed[5:]), time.Millisecond, "an open breaker does not ask")
 
 					end()
 					took.restart()
 					back := awaitDecisions(t, api)
-					require.LessOrEqual(t, back.Length(), watch.Allow(2*time.Second, back)+watch.Excuse(took.all()), "Redis is back")
+					require.LessOrEqual(t, back.Length(), lag.Allow(2*time.Second, back, took.all()...), "Redis is back")
 				})
 			}
 		}
@@ -130,12 +130,12 @@ func TestLatencyBound(t *testing.T) {
 // Whatever both are at when the network is back, limits are enforced two seconds later.
 func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 	captureLogs(t)
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	srv := redistest.Start(t)
 	var wg sync.WaitGroup
 	for i := range 10 {
-		road := faulttest.NewRoad(t, srv.Addr)
-		l := ginlimit.NewLimiter(limiterClient(t, "redis://"+road.Addr+"?pool_size=1"))
+		proxy := redistest.NewProxy(t, srv.Addr)
+		l := ginlimit.NewLimiter(limiterClient(t, "redis://"+proxy.Addr+"?pool_size=1"))
 		var failed []faulttest.Span
 		decides := func() bool {
 			begin := time.Now()
@@ -144,7 +144,7 @@ func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 			return err == nil
 		}
 		wg.Go(func() {
-			road.Block()
+			proxy.Block()
 			begin := time.Now()
 			decides()
 			time.Sleep(time.Duration(i/2) * 100 * time.Millisecond) // the breaker opens later
@@ -153,13 +153,13 @@ func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 					t.Error("a SYN was answered")
 				}
 			}
-			road.Unblock()
+			proxy.Pass()
 			failed = nil
 			for !decides() {
 				time.Sleep(10 * time.Millisecond)
 			}
 			back := faulttest.Since(failed[0].Begin)
-			if allowed := watch.Allow(2*time.Second, back) + watch.Excuse(failed); back.Length() > allowed {
+			if allowed := lag.Allow(2*time.Second, back, failed...); back.Length() > allowed {
 				t.Errorf("back after %v, want %v", back.Length(), allowed)
 			}
 		})
@@ -189,7 +189,7 @@ func awaitDecisions(t *testing.T, api *api) (waited faulttest.Span) {
 // The budget is that of a whole decision, giving back included, for which it would have needed 180 ms.
 func TestLatencyBoundOfGivingBack(t *testing.T) {
 	logs := captureLogs(t)
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	s := newSite(t, "")
 	took := &stopwatch{}
 	rejectedByDay := func() answer {
@@ -207,19 +207,19 @@ func TestLatencyBoundOfGivingBack(t *testing.T) {
 	scripts := 0
 	s.rdb.AddHook(afterScript(func() {
 		if scripts++; scripts == 2 {
-			s.road.Slow(180 * time.Millisecond)
+			s.proxy.Delay(180 * time.Millisecond)
 		}
 	}))
 	took.restart()
 	require.Equal(t, http.StatusTooManyRequests, rejectedByDay().StatusCode, "the day has answered")
 	d := took.all()[0]
-	require.LessOrEqual(t, d.Length(), watch.Allow(ginlimit.DefaultTimeout, d))
+	require.LessOrEqual(t, d.Length(), lag.Allow(ginlimit.DefaultTimeout, d))
 	require.Contains(t, logs.String(), "could not be given back", "nor is it silent")
 }
 
 // WithTimeout bounds a client of go-redis's default settings, too, which would wait for three seconds.
 func TestWithTimeoutBoundsAnyClient(t *testing.T) {
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	for name, o := range outages {
 		t.Run(name, func(t *testing.T) {
 			logs := captureLogs(t)
@@ -228,7 +228,7 @@ func TestWithTimeoutBoundsAnyClient(t *testing.T) {
 			if o.query != "" {
 				pool = 1
 			}
-			s.rdb = redis.NewClient(&redis.Options{Addr: s.road.Addr, PoolSize: pool})
+			s.rdb = redis.NewClient(&redis.Options{Addr: s.proxy.Addr, PoolSize: pool})
 			t.Cleanup(func() { _ = s.rdb.Close() })
 			before := runtime.NumGoroutine()
 			l := ginlimit.NewLimiter(s.rdb, ginlimit.WithTimeout(200*time.Millisecond))
@@ -243,7 +243,7 @@ func TestWithTimeoutBoundsAnyClient(t *testing.T) {
 				_, err := l.Check(t.Context(), "alice", 1, time.Minute)
 				d := faulttest.Since(begin)
 				require.Error(t, err)
-				require.LessOrEqual(t, d.Length(), watch.Allow(200*time.Millisecond, d))
+				require.LessOrEqual(t, d.Length(), lag.Allow(200*time.Millisecond, d))
 			}
 			end()
 			_ = s.rdb.Close() // which ends what goes on
@@ -255,7 +255,7 @@ func TestWithTimeoutBoundsAnyClient(t *testing.T) {
 // A thousand callers of a Redis that hangs all return in time, and leave nothing behind.
 func TestAThousandCallersOfAHungRedis(t *testing.T) {
 	captureLogs(t)
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	srv := redistest.Start(t)
 	l := ginlimit.NewLimiter(limiterClient(t, srv.URL()))
 	require.Eventually(t, func() bool {
@@ -280,7 +280,7 @@ func TestAThousandCallersOfAHungRedis(t *testing.T) {
 	wg.Wait()
 	const computing = 400 * time.Millisecond // 0.4 ms a call, under the race detector
 	for _, c := range calls {
-		require.LessOrEqual(t, c.Length(), watch.Allow(ginlimit.DefaultTimeout+computing, c))
+		require.LessOrEqual(t, c.Length(), lag.Allow(ginlimit.DefaultTimeout+computing, c))
 	}
 	// A dial goes on after its caller left.
 	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
@@ -306,15 +306,15 @@ func TestCallersThatLeaveAreNoOutage(t *testing.T) {
 	}
 	require.Eventually(t, decides, 10*time.Second, time.Millisecond, "those who had left before")
 
-	s.road.Slow(20 * time.Millisecond)
+	s.proxy.Delay(20 * time.Millisecond)
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		require.Error(t, check(ctx))
 		cancel()
 	}
-	s.road.Slow(0)
+	s.proxy.Pass()
 	require.Eventually(t, decides, 10*time.Second, time.Millisecond, "those whose own deadline passed")
-	s.road.Slow(20 * time.Millisecond)
+	s.proxy.Delay(20 * time.Millisecond)
 
 	// Over a real socket: the client hangs up while Redis is at work.
 	api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 100, 100))))
@@ -332,7 +332,7 @@ func TestCallersThatLeaveAreNoOutage(t *testing.T) {
 		_ = resp.Body.Close() // the machine was too busy for a timer of 5 ms
 	}
 	require.Greater(t, left, 10)
-	s.road.Slow(0)
+	s.proxy.Pass()
 	served := func() bool { return api.as("carol").StatusCode == http.StatusOK }
 	require.Eventually(t, served, 10*time.Second, time.Millisecond, "those who hung up")
 	require.NotContains(t, logs.String(), "Redis does not answer")

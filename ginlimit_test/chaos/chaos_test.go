@@ -38,7 +38,7 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 func TestChaos(t *testing.T) {
-	watch := faulttest.NewMetronome(t)
+	lag := faulttest.MeasureLag(t)
 	var cluster *redistest.Cluster
 	var results []*result
 	for _, f := range faults {
@@ -55,7 +55,7 @@ func TestChaos(t *testing.T) {
 				}
 				require.Empty(sub, leaked, "goroutines that are left")
 			})
-			r := &run{T: sub, fault: f, watch: watch, cluster: cluster}
+			r := &run{T: sub, fault: f, lag: lag, cluster: cluster}
 			f.inject(r)
 			res = r.verify()
 			if f.verify != nil {

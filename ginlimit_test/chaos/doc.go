@@ -15,6 +15,6 @@
 //   - limits are enforced again soon after the fault;
 //   - no goroutine is left.
 //
-// It is a module of its own, so that nobody who uses the limiter builds toxiproxy. It needs redis-server 7 on PATH; see
+// It is a module of its own, since it takes minutes and go test ./... should not. It needs redis-server 7 on PATH; see
 // package redistest.
 package chaos

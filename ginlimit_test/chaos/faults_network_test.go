@@ -6,38 +6,45 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
 // networkFaults befall the way to a server.
 var networkFaults = []fault{
 	{name: "replies lost", bound: nothing,
-		inject: func(r *run) {
-			srv := redistest.Start(r.T)
-			proxy := redistest.NewProxy(r.T, srv.Addr)
-			r.onServer(srv, proxy.Addr, "")
-			var stop func()
-			r.inflict(func() { stop = every(5*time.Millisecond, func() { proxy.DropReplies(2) }) }, time.Second)
-			r.heal(func() {
+		inject: onProxy(time.Second, func(r *run, p *redistest.Proxy) (heal func()) {
+			stop := every(5*time.Millisecond, func() { p.DropReplies(2) })
+			return func() {
 				stop()
-				proxy.DropReplies(0)
-			})
-			require.Greater(r, proxy.Dropped(), 10)
-		}},
-	{name: "latency of 20 ms", bound: nothing, inject: byToxicRoad("latency", "downstream", `{"latency": 20}`)},
-	{name: "latency of 300 ms", bound: nothing, opens: true, inject: byToxicRoad("latency", "downstream", `{"latency": 300}`)},
-	{name: "connections reset", bound: nothing, opens: true, inject: byToxicRoad("reset_peer", "downstream", `{"timeout": 0}`)},
+				p.Pass()
+				require.Greater(r, p.Dropped(), 10)
+			}
+		})},
+	{name: "latency of 20 ms", bound: nothing,
+		inject: onProxy(network, func(_ *run, p *redistest.Proxy) func() {
+			p.Delay(20 * time.Millisecond)
+			return p.Pass
+		})},
+	{name: "latency of 300 ms", bound: nothing, opens: true,
+		inject: onProxy(network, func(_ *run, p *redistest.Proxy) func() {
+			p.Delay(300 * time.Millisecond)
+			return p.Pass
+		})},
+	{name: "connections reset", bound: nothing, opens: true,
+		inject: onProxy(network, func(_ *run, p *redistest.Proxy) func() {
+			p.Reset()
+			return p.Pass
+		})},
 	{name: "black hole, connections accepted", bound: nothing, opens: true,
-		inject: byToxicRoad("timeout", "upstream", `{"timeout": 0}`)},
+		inject: onProxy(network, func(_ *run, p *redistest.Proxy) func() {
+			p.Swallow()
+			return p.Pass
+		})},
 	{name: "black hole, SYN dropped", bound: nothing, opens: true,
-		inject: func(r *run) {
-			srv := redistest.Start(r.T)
-			road := faulttest.NewRoad(r.T, srv.Addr)
-			r.onServer(srv, road.Addr, "")
-			r.inflict(road.Block, 1500*time.Millisecond)
-			r.heal(road.Unblock)
-		}},
+		inject: onProxy(1500*time.Millisecond, func(_ *run, p *redistest.Proxy) func() {
+			p.Block()
+			return p.Pass
+		})},
 	{name: "connection pool exhausted", bound: nothing, opens: true,
 		inject: func(r *run) {
 			srv := redistest.Start(r.T)
@@ -60,13 +67,17 @@ var networkFaults = []fault{
 		}},
 }
 
-// byToxicRoad is inject for a toxic.
-func byToxicRoad(kind, stream, attributes string) func(*run) {
+// network is how long a fault of the network lasts.
+const network = 1200 * time.Millisecond
+
+// onProxy is inject for a fault of the way to a server.
+func onProxy(lasts time.Duration, begin func(*run, *redistest.Proxy) (heal func())) func(*run) {
 	return func(r *run) {
 		srv := redistest.Start(r.T)
-		road := newToxicRoad(r.T, srv.Addr)
-		r.onServer(srv, road.Addr, "")
-		r.inflict(func() { road.poison(r.T, kind, stream, attributes) }, 1200*time.Millisecond)
-		r.heal(func() { road.cure(r.T) })
+		proxy := redistest.NewProxy(r.T, srv.Addr)
+		r.onServer(srv, proxy.Addr, "")
+		var heal func()
+		r.inflict(func() { heal = begin(r, proxy) }, lasts)
+		r.heal(heal)
 	}
 }

@@ -97,7 +97,7 @@ func othersAreServed(r *run) {
 	for _, c := range r.during() {
 		switch {
 		case r.fault.concerns(c.user) || c.byRedis():
-		case r.watch.Late(c.verdict.decision) > faulttest.Computing:
+		case r.lag.During(c.verdict.decision) > faulttest.Computing:
 			late++
 		default:
 			require.GreaterOrEqual(r, late, 5, "%v", c)

@@ -24,7 +24,7 @@ import (
 type run struct {
 	*testing.T
 	fault   fault
-	watch   *faulttest.Metronome
+	lag     *faulttest.Lag
 	cluster *redistest.Cluster // shared with other runs; nil unless the fault asks for it
 
 	connect func() redis.UniversalClient // as the services do

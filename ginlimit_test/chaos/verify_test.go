@@ -65,7 +65,7 @@ func (r *run) verify() *result {
 		if r.load.some(func(c *call) bool { return c.service == s && !c.byRedis() && r.fault.concerns(c.user) }) {
 			res.back = max(res.back, back)
 			waited := faulttest.Span{Begin: r.healed, End: r.healed.Add(back)}
-			allowed := r.watch.Allow(r.fault.backWithin(), waited) + r.watch.Excuse(r.failed(s))
+			allowed := r.lag.Allow(r.fault.backWithin(), waited, r.failed(s)...)
 			require.LessOrEqual(r, back, allowed, "%s: Redis decides again", s.policy)
 		}
 	}
@@ -172,7 +172,7 @@ func (r *run) verifyLatency(res *result) {
 	var instant []time.Duration
 	for _, c := range r.load.all() {
 		d := c.verdict.decision
-		require.LessOrEqual(r, d.Length(), r.watch.Allow(ginlimit.DefaultTimeout, d), "%v", c)
+		require.LessOrEqual(r, d.Length(), r.lag.Allow(ginlimit.DefaultTimeout, d), "%v", c)
 		if c.breakerWasOpen() {
 			instant = append(instant, d.Length())
 		}
@@ -182,7 +182,7 @@ func (r *run) verifyLatency(res *result) {
 		warm = append(warm, c.verdict.decision)
 	}
 	for _, d := range r.cold {
-		require.LessOrEqual(r, d.Length(), r.watch.Allow(ginlimit.DefaultTimeout, d), "on a new connection")
+		require.LessOrEqual(r, d.Length(), r.lag.Allow(ginlimit.DefaultTimeout, d), "on a new connection")
 	}
 	res.warm, res.cold = slowest(warm), slowest(r.cold)
 	res.median = -1

@@ -1,3 +1,3 @@
-// Package faulttest is what tests of faults need besides the servers of package redistest: a [Road] to a Redis that can be
-// made slow or blocked, and a [Metronome] that tells how much later than promised a busy machine may be.
+// Package faulttest lets a test of faults bound a time on a busy machine: [Lag] tells how much later than promised the
+// machine may be during a [Span].
 package faulttest

@@ -30,9 +30,9 @@ func StartCluster(tb testing.TB, masters, replicasEach int) *Cluster {
 	}
 	for i, node := range c.Nodes {
 		complete := func() error { return node.seesCluster(masters, 1+replicasEach) }
-		node.must(await(together, complete), "see the whole cluster")
+		node.must(await(agreeTimeout, complete), "see the whole cluster")
 		if i >= masters {
-			node.must(await(together, node.inSync), "replicate")
+			node.must(await(agreeTimeout, node.inSync), "replicate")
 		}
 	}
 	return c
@@ -57,7 +57,7 @@ func startNodes(tb testing.TB, n int) *Cluster {
 func (c *Cluster) meet(tb testing.TB) {
 	tb.Helper()
 	for i, node := range c.Nodes {
-		node.must(await(together, func() error {
+		node.must(await(agreeTimeout, func() error {
 			unknown, err := node.unknown(c.Nodes)
 			if err != nil || len(unknown) == 0 {
 				return err
@@ -88,7 +88,7 @@ func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
 func (c *Cluster) MasterOf(tb testing.TB, key string) *Server {
 	tb.Helper()
 	var master *Server
-	require.NoError(tb, await(together, func() error {
+	require.NoError(tb, await(agreeTimeout, func() error {
 		latest := -1
 		for _, node := range c.Nodes {
 			owner, epoch, err := node.ownerOf(key)
@@ -131,7 +131,7 @@ func (c *Cluster) MoveSlot(tb testing.TB, key string, to *Server) {
 	from.need(tb, "cluster", "setslot", slot, "node", toID)
 
 	for _, node := range c.Nodes {
-		node.must(await(together, func() error {
+		node.must(await(agreeTimeout, func() error {
 			if owner, _, err := node.ownerOf(key); err == nil && owner != to.Addr {
 				return fmt.Errorf("takes slot %d for %s's, want %s's", slot, owner, to.Addr)
 			}

@@ -60,16 +60,16 @@ func TestClusterFailsOverAHungMaster(t *testing.T) {
 }
 
 // Two nodes may claim a slot until they hear of each other, as after a failover: the higher config epoch is right.
-func TestMasterOfBelievesTheLatest(t *testing.T) {
+func TestMasterOfTakesTheLatest(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 2, 0)
 	const key = "b" // slot 3300, of the first node
 	require.Equal(t, c.Nodes[0], c.MasterOf(t, key))
 
-	usurper := c.Nodes[1].Client(t)
-	id, err := usurper.ClusterMyID(t.Context()).Result()
+	second := c.Nodes[1].Client(t)
+	id, err := second.ClusterMyID(t.Context()).Result()
 	require.NoError(t, err)
-	require.NoError(t, usurper.Do(t.Context(), "cluster", "setslot", 3300, "node", id).Err())
+	require.NoError(t, second.Do(t.Context(), "cluster", "setslot", 3300, "node", id).Err())
 	require.Equal(t, c.Nodes[1], c.MasterOf(t, key))
 }
 

@@ -1,5 +1,5 @@
 // Package redistest gives each test a real Redis of its own: a server, a Cluster or a Sentinel set on loopback, which it
-// may kill, pause and restart, and a [Proxy] that loses replies.
+// may kill, pause and restart, and a [Proxy] that may be slow, be cut off or lose replies.
 //
 //	func TestAnswersWhileRedisHangs(t *testing.T) {
 //		t.Parallel()

@@ -27,7 +27,7 @@ func TestNodesMeetAfterADroppedHandshake(t *testing.T) {
 	go func() {
 		defer late.Resume()
 		dropped := ""
-		_ = await(together, func() error {
+		_ = await(agreeTimeout, func() error {
 			id := handshake()
 			if dropped == "" {
 				dropped = id

@@ -1,7 +1,10 @@
 package redistest_test
 
 import (
+	"io"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/redis/go-redis/v9"
@@ -10,8 +13,8 @@ import (
 
 var incr = redis.NewScript(`return redis.call('INCR', KEYS[1])`)
 
-// through connects to the server by way of the proxy; a lost reply is an error unless retried.
-func through(t *testing.T, p *redistest.Proxy, retries int) *redis.Client {
+// connectThrough is a client of the server by way of the proxy; a lost reply is an error unless retried.
+func connectThrough(t *testing.T, p *redistest.Proxy, retries int) *redis.Client {
 	rdb := redis.NewClient(&redis.Options{Addr: p.Addr, MaxRetries: retries})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
@@ -21,7 +24,7 @@ func TestProxyLosesExactlyThoseReplies(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr)
-	rdb := through(t, p, -1)
+	rdb := connectThrough(t, p, -1)
 	p.DropReplies(2)
 
 	for i, lost := range []bool{true, true, false, false} {
@@ -43,7 +46,7 @@ func TestProxyMakesClientsRepeatThemselves(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr)
-	rdb := through(t, p, 0) // the default, 3
+	rdb := connectThrough(t, p, 0) // the default, 3
 	p.DropReplies(3)
 
 	got, err := incr.Run(t.Context(), rdb, []string{"n"}).Int() // NOSCRIPT first: nothing ran, so nothing is lost
@@ -58,7 +61,7 @@ func TestProxyCutsAPipelineAtTheLostReply(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr)
-	rdb := through(t, p, 0)
+	rdb := connectThrough(t, p, 0)
 	p.DropReplies(1)
 
 	pipe := rdb.Pipeline()
@@ -76,7 +79,7 @@ func TestProxyCutsAPipelineAtTheLostReply(t *testing.T) {
 func TestProxyPassesReplies(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--enable-debug-command", "local")
-	rdb := through(t, redistest.NewProxy(t, s.Addr), -1)
+	rdb := connectThrough(t, redistest.NewProxy(t, s.Addr), -1)
 
 	for _, kind := range []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "verbatim", "bignum",
 		"true"} {
@@ -97,7 +100,7 @@ func TestProxyIsSharedByConnections(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr)
-	rdb := through(t, p, -1)
+	rdb := connectThrough(t, p, -1)
 	p.DropReplies(5)
 
 	lost := make(chan bool)
@@ -120,5 +123,113 @@ func TestProxyWithoutAServerHangsUp(t *testing.T) {
 	s := redistest.Start(t)
 	p := redistest.NewProxy(t, s.Addr)
 	s.Kill()
-	require.Error(t, through(t, p, -1).Ping(t.Context()).Err())
+	require.Error(t, connectThrough(t, p, -1).Ping(t.Context()).Err())
+}
+
+func TestProxyDelaysReplies(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := redistest.NewProxy(t, s.Addr)
+	rdb := connectThrough(t, p, -1)
+	require.NoError(t, rdb.Ping(t.Context()).Err())
+	p.Delay(200 * time.Millisecond)
+
+	begin := time.Now()
+	_, err := rdb.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		for range 5 {
+			pipe.Incr(t.Context(), "n")
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	took := time.Since(begin)
+	require.GreaterOrEqual(t, took, 200*time.Millisecond)
+	require.Less(t, took, time.Second, "a pipeline is one reply")
+
+	p.Pass()
+	require.Equal(t, "5", s.Client(t).Get(t.Context(), "n").Val())
+	begin = time.Now()
+	require.NoError(t, rdb.Ping(t.Context()).Err())
+	require.Less(t, time.Since(begin), 200*time.Millisecond)
+}
+
+// How long a call waits that is to be answered, and one that is not.
+const patient, impatient = 10 * time.Second, 200 * time.Millisecond
+
+// ping sends PING on a connection and waits for the answer.
+func ping(c net.Conn, wait time.Duration) error {
+	if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+		return err
+	}
+	if _, err := c.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
+		return err
+	}
+	_, err := c.Read(make([]byte, 16))
+	return err
+}
+
+// dialAndPing does so on a new connection, which it leaves open.
+func dialAndPing(t *testing.T, p *redistest.Proxy, wait time.Duration) (net.Conn, error) {
+	c, err := net.DialTimeout("tcp", p.Addr, wait)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, ping(c, wait)
+}
+
+// However a proxy is cut, what is sent on a connection that was there, or on a new one, does not arrive; after Pass all is
+// as before. It may be cut more than once.
+func TestProxyIsCut(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cut       func(*redistest.Proxy)
+		there, on string // the errors of a connection that was there, and of a new one
+	}{
+		"Block":   {(*redistest.Proxy).Block, "EOF|reset|broken pipe", "dial .*timeout"},
+		"Reset":   {(*redistest.Proxy).Reset, "reset|broken pipe", "reset|broken pipe"},
+		"Swallow": {(*redistest.Proxy).Swallow, "read .*timeout", "read .*timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			p := redistest.NewProxy(t, s.Addr)
+			for range 2 {
+				there, err := dialAndPing(t, p, patient)
+				require.NoError(t, err)
+				calls := s.Calls(t, "ping")
+				tt.cut(p)
+				err = ping(there, impatient)
+				require.Error(t, err)
+				require.Regexp(t, tt.there, err.Error())
+				for range 3 {
+					_, err = dialAndPing(t, p, impatient)
+					require.Error(t, err)
+					require.Regexp(t, tt.on, err.Error())
+				}
+				require.Equal(t, calls, s.Calls(t, "ping"))
+				p.Pass()
+			}
+			_, err := dialAndPing(t, p, patient)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A client learns at once that the server has gone, and a test that ends while the server hangs does not wait for it.
+func TestProxyHangsUpForTheServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c, err := dialAndPing(t, redistest.NewProxy(t, s.Addr), patient)
+	require.NoError(t, err)
+	s.Pause()
+	require.ErrorContains(t, ping(c, impatient), "timeout")
+	t.Run("a test that ends", func(t *testing.T) {
+		_, err := dialAndPing(t, redistest.NewProxy(t, s.Addr), impatient)
+		require.ErrorContains(t, err, "timeout")
+	})
+	s.Kill()
+	require.NoError(t, c.SetDeadline(time.Now().Add(patient)))
+	_, err = c.Read(make([]byte, 16))
+	require.ErrorIs(t, err, io.EOF)
 }

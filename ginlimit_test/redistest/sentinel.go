@@ -25,7 +25,7 @@ func StartSentinel(tb testing.TB) *SentinelSet {
 	s := &SentinelSet{Master: Start(tb, "--repl-diskless-sync-delay", "0")}
 	host, port := s.Master.hostPort()
 	s.Replica = Start(tb, "--repl-diskless-sync-delay", "0", "--replicaof", host+" "+port)
-	s.Replica.must(await(together, s.Replica.inSync), "replicate")
+	s.Replica.must(await(agreeTimeout, s.Replica.inSync), "replicate")
 
 	for range 3 {
 		sentinel := Start(tb, "--sentinel")
@@ -36,7 +36,7 @@ func StartSentinel(tb testing.TB) *SentinelSet {
 		s.Sentinels = append(s.Sentinels, sentinel)
 	}
 	for _, sentinel := range s.Sentinels {
-		sentinel.must(await(together, sentinel.seesSet), "see the whole set")
+		sentinel.must(await(agreeTimeout, sentinel.seesSet), "see the whole set")
 	}
 	return s
 }

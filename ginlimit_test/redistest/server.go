@@ -133,10 +133,10 @@ func (s *Server) start(binary string) error {
 	if s.run.Swap(run) == nil {
 		s.tb.Cleanup(s.Kill)
 	}
-	return await(alone, func() error {
+	return await(startTimeout, func() error {
 		select {
 		case <-run.ended:
-			return final{errEnded}
+			return permanent{errEnded}
 		default:
 			return s.ready(run.Pid)
 		}
@@ -173,8 +173,8 @@ func (s *Server) end(signals ...os.Signal) {
 	}
 	select {
 	case <-run.ended:
-	case <-time.After(alone):
-		s.must(fmt.Errorf("still running after %v", alone), "end")
+	case <-time.After(startTimeout):
+		s.must(fmt.Errorf("still running after %v", startTimeout), "end")
 	}
 }
 

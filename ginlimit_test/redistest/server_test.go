@@ -42,7 +42,7 @@ func TestStartTakesOptions(t *testing.T) {
 	require.Equal(t, "yes", rdb.ConfigGet(t.Context(), "appendonly").Val()["appendonly"])
 }
 
-func TestServersAreStrangers(t *testing.T) {
+func TestServersShareNothing(t *testing.T) {
 	t.Parallel()
 	addrs := map[string]bool{}
 	for range 5 {
@@ -53,7 +53,7 @@ func TestServersAreStrangers(t *testing.T) {
 	require.Len(t, addrs, 5)
 }
 
-func TestNothingIsLeft(t *testing.T) {
+func TestServersEndWithTheTest(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]func(*redistest.Server){
 		"running":   func(*redistest.Server) {},

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMetronomeAllows(t *testing.T) {
+func TestLagAllows(t *testing.T) {
 	base := time.Now()
 	at := func(ms int) time.Time { return base.Add(time.Duration(ms) * time.Millisecond) }
-	m := &Metronome{beats: []beat{
+	l := &Lag{samples: []sample{
 		{at(0), 100 * time.Millisecond}, {at(5), 0}, {at(10), time.Millisecond}, {at(35), 20 * time.Millisecond},
 		{at(40), 0}, {at(100), 50 * time.Millisecond}, {at(110), 0},
 	}}
@@ -24,16 +24,17 @@ func TestMetronomeAllows(t *testing.T) {
 		"late at the end, noted later": {42, 95, 50 * time.Millisecond},
 		"all of it":                    {0, 110, 171 * time.Millisecond},
 	} {
-		require.Equal(t, tt.want, m.Late(Span{at(tt.from), at(tt.to)}), name)
+		require.Equal(t, tt.want, l.During(Span{at(tt.from), at(tt.to)}), name)
 	}
 	busy := Span{at(6), at(37)}
-	require.Equal(t, time.Second+Computing+21*time.Millisecond, m.Allow(time.Second, busy))
-	require.Equal(t, busy.Length()+250*time.Millisecond, m.Excuse([]Span{busy, {at(1), at(5)}}))
+	require.Equal(t, time.Second+Computing+21*time.Millisecond, l.Allow(time.Second, busy))
+	require.Equal(t, l.Allow(time.Second, busy)+busy.Length()+250*time.Millisecond,
+		l.Allow(time.Second, busy, busy, Span{at(1), at(5)}), "one of two decisions failed because the machine was late")
 
 	for i := range 20 {
-		m.beats = append(m.beats, beat{at(200 + i), time.Duration(i) * time.Millisecond})
+		l.samples = append(l.samples, sample{at(200 + i), time.Duration(i) * time.Millisecond})
 	}
-	require.Equal(t, (12+13+14+15+16+17+18+19)*time.Millisecond, m.Late(Span{at(150), at(219)}), "the worst of a long chain")
+	require.Equal(t, (12+13+14+15+16+17+18+19)*time.Millisecond, l.During(Span{at(150), at(219)}), "the worst of a long chain")
 }
 
 // What had to wait for a processor is seen, be it a goroutine or a thread.
@@ -59,13 +60,13 @@ func TestWaitsForAProcessorAreSeen(t *testing.T) {
 	}
 }
 
-// A beat that comes late counts as a delay.
-func TestMetronomeNotesALateBeat(t *testing.T) {
-	m := NewMetronome(t)
+// A sample that is taken late counts as a delay.
+func TestLagNotesALateSample(t *testing.T) {
+	l := MeasureLag(t)
 	begin := time.Now()
-	m.mu.Lock() // no beat comes through
+	l.mu.Lock() // no sample is taken
 	time.Sleep(50 * time.Millisecond)
-	m.mu.Unlock()
+	l.mu.Unlock()
 	time.Sleep(4 * interval)
-	require.Greater(t, m.Late(Span{begin, time.Now()}), 30*time.Millisecond)
+	require.Greater(t, l.During(Span{begin, time.Now()}), 30*time.Millisecond)
 }
