@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -9,45 +10,52 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+//go:embed testdata/noop.lua
+var noopSource string
+
+//go:embed testdata/commands.lua
+var commandsSource string
+
 // The baselines decide nothing: what is left of a decision when the limiter costs nothing.
 var (
-	ping = limiter{
-		name:   "PING",
-		server: map[string]float64{"ping": 1},
-		open: func(rdb redis.UniversalClient, _ []window) (decide, error) {
-			return func(ctx context.Context, _ string) (bool, error) {
-				return true, rdb.Ping(ctx).Err()
-			}, nil
-		},
-	}
+	ping = baseline("PING", "ping", func(ctx context.Context, rdb redis.UniversalClient, _ string) error {
+		return rdb.Ping(ctx).Err()
+	})
+
+	noop = redis.NewScript(noopSource)
 
 	// noopScript is called with what ginlimit sends for one window.
-	noopScript = limiter{
-		name:   "a script that does nothing",
-		server: map[string]float64{"evalsha": 1},
-		open: func(rdb redis.UniversalClient, _ []window) (decide, error) {
-			script, member := redis.NewScript(noopSource), requestID()
-			return func(ctx context.Context, user string) (bool, error) {
-				return true, script.Run(ctx, rdb, []string{"ratelimit:" + user + ":60"}, "", 60_000, 600, member, 61).Err()
-			}, nil
-		},
-	}
+	noopScript = baseline("a script that does nothing", "evalsha",
+		func(ctx context.Context, rdb redis.UniversalClient, user string) error {
+			return noop.Run(ctx, rdb, []string{"ratelimit:" + user + ":60"}, "", 60_000, 600, uuidLong, 61).Err()
+		})
+
+	commands = redis.NewScript(commandsSource)
 
 	// commandsAlone runs the five commands of an admission: the most that a faster script could gain.
-	commandsAlone = limiter{
-		name:   "the commands of one window alone",
-		server: map[string]float64{"evalsha": 1},
-		open: func(rdb redis.UniversalClient, _ []window) (decide, error) {
-			script := redis.NewScript(commandsSource)
-			return func(ctx context.Context, user string) (bool, error) {
-				now := time.Now().UnixMilli()
-				return true, script.Run(ctx, rdb, []string{"ratelimit:" + user + ":60"}, now-60_000, now, uuid.NewString()).Err()
-			}, nil
-		},
-	}
+	commandsAlone = baseline("the commands of one window alone", "evalsha",
+		func(ctx context.Context, rdb redis.UniversalClient, user string) error {
+			now, key := time.Now().UnixMilli(), "ratelimit:"+user+":60"
+			return commands.Run(ctx, rdb, []string{key}, now-60_000, now, uuid.NewString()).Err()
+		})
 
 	noLimiter = limiter{
 		name:       "no limiter",
+		plainOnly:  true,
 		middleware: func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error) { return nil, nil },
 	}
 )
+
+const uuidLong = "00000000-0000-4000-8000-000000000000"
+
+func baseline(name, command string, call func(context.Context, redis.UniversalClient, string) error) limiter {
+	return limiter{
+		name:     name,
+		commands: map[string]float64{command: 1},
+		all: func(rdb redis.UniversalClient, _ []window) (decide, error) {
+			return func(ctx context.Context, user string) (verdict, error) {
+				return verdict{allowed: true}, call(ctx, rdb, user)
+			}, nil
+		},
+	}
+}

@@ -6,25 +6,25 @@ import (
 	"testing"
 )
 
-// fixture is the testing.TB of a program: it lends redistest to a run that is no test. What fails
-// ends the program; Close undoes what was set up. Methods that are not here are not to be called.
+// fixture is the testing.TB of a program: it lends redistest to a run that is no test. What fails ends the program; Close
+// undoes what was set up. Methods that are not here are not to be called.
 type fixture struct {
 	testing.TB
 	undo []func()
 }
 
-func (f *fixture) Helper()           {}
-func (f *fixture) Name() string      { return "peers" }
-func (f *fixture) Cleanup(fn func()) { f.undo = append(f.undo, fn) }
-func (f *fixture) FailNow()          { f.Fatalf("cannot go on") }
-func (f *fixture) Errorf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
+func (f *fixture) Helper()                     {}
+func (f *fixture) Name() string                { return "peers" }
+func (f *fixture) Cleanup(fn func())           { f.undo = append(f.undo, fn) }
+func (f *fixture) FailNow()                    { f.Fatalf("cannot go on") }
+func (f *fixture) Fatal(args ...any)           { f.Fatalf("%s", fmt.Sprint(args...)) }
+func (f *fixture) Skipf(s string, args ...any) { f.Fatalf(s, args...) }
+func (f *fixture) Errorf(s string, args ...any) {
+	fmt.Fprintf(os.Stderr, s+"\n", args...)
 }
 
-func (f *fixture) Fatal(args ...any)                { f.Fatalf("%s", fmt.Sprint(args...)) }
-func (f *fixture) Skipf(format string, args ...any) { f.Fatalf(format, args...) }
-func (f *fixture) Fatalf(format string, args ...any) {
-	f.Errorf(format, args...)
+func (f *fixture) Fatalf(s string, args ...any) {
+	f.Errorf(s, args...)
 	f.Close()
 	os.Exit(1)
 }

@@ -1,43 +1,79 @@
-// Command peers measures ginlimit against the limiters that its users would pick instead, on one
-// private Redis: see README.md.
+// Command peers measures ginlimit against the limiters that its users would pick instead, on one private Redis: see
+// README.md.
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"regexp"
-	"runtime/pprof"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
+// options are what the command line asks for.
+type options struct {
+	only        string
+	rows        *regexp.Regexp
+	rounds      int
+	slices      int
+	duration    time.Duration
+	concurrency int
+	users       int
+	growth      int
+	scripts     []string
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("peers", flag.ExitOnError)
+	f.StringVar(&o.only, "only", "", "measure only `PART`: scripts, peers or growth (default: scripts and peers)")
+	rows := f.String("rows", "", "only rows and scenarios whose title matches `REGEXP`; the baselines are always there")
+	f.IntVar(&o.rounds, "rounds", 5, "how often everything is measured")
+	f.IntVar(&o.slices, "slices", 5, "measurements of each row in a round, in turn with all others; the median counts")
+	f.DurationVar(&o.duration, "duration", 100*time.Millisecond, "of one measurement of one row, at most a minute")
+	f.IntVar(&o.concurrency, "concurrency", 64, "callers at a time")
+	f.IntVar(&o.users, "users", 10_000, "over which the calls spread")
+	f.IntVar(&o.growth, "growth", 100_000, "most users, and most entries of a log, of the growth tables")
+	f.Func("script", "a `FILE` to compare with sliding_window.lua, of the same contract; may be repeated", func(s string) error {
+		o.scripts = append(o.scripts, s)
+		return nil
+	})
+	_ = f.Parse(args) // it exits by itself
+	switch {
+	case !slices.Contains([]string{"", "scripts", "peers", "growth"}, o.only):
+		return o, fmt.Errorf("-only %s: want scripts, peers or growth", o.only)
+	case o.rounds < 1 || o.slices < 1 || o.concurrency < 1 || o.growth < 10 || o.duration <= 0 || o.duration > time.Minute:
+		return o, fmt.Errorf("-rounds, -slices, -concurrency and -duration are more than 0, -growth at least 10")
+	case o.users < 1 || o.users%stride == 0:
+		return o, fmt.Errorf("-users %d: more than 0 and not a multiple of %d", o.users, stride)
+	}
+	o.rows, err = regexp.Compile(*rows)
+	return o, err
+}
+
 func main() {
-	o := parseOptions(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	quiet()
-
 	tb := &fixture{}
 	defer tb.Close()
-	if o.cpuProfile != "" {
-		stopProfile, err := profile(o.cpuProfile)
-		if err != nil {
-			tb.Fatal("peers: ", err)
-		}
-		tb.Cleanup(stopProfile)
+	o, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, tb, o, os.Stdout, os.Stderr)
 	}
-	if err := run(ctx, tb, o, os.Stdout, os.Stderr); err != nil {
-		tb.Fatal("peers: ", err)
+	if err != nil {
+		tb.Fatalf("peers: %v", err)
 	}
 }
 
@@ -47,84 +83,40 @@ func quiet() {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 }
 
-// profile writes a CPU profile until it is stopped.
-func profile(file string) (stop func(), err error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		if err := f.Close(); err != nil {
-			slog.Error("peers: the profile is not complete", "error", err)
-		}
-	}, nil
-}
-
-// run measures what the options ask for, and writes it as Markdown, to w and to the files.
+// run measures what the options ask for, and writes it as Markdown.
 func run(ctx context.Context, tb testing.TB, o options, w, progress io.Writer) error {
-	srv := redistest.Start(tb)
-	var report bytes.Buffer
-	out := io.MultiWriter(w, &report)
-	conditions, err := o.conditions(ctx, srv.Client(tb))
+	b, err := newBench(tb, redistest.Start(tb), o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "`%s`, %s\n", o.command(), conditions)
+	info, err := b.control.InfoMap(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "`%s`, %s, Redis %s, %s, %d CPUs, %d callers, %s users\n",
+		strings.Join(append([]string{"cd ginlimit_test/peers && go run ."}, os.Args[1:]...), " "),
+		time.Now().UTC().Format(time.DateOnly), info["Server"]["redis_version"], runtime.Version(), runtime.NumCPU(),
+		o.concurrency, number(float64(o.users), 0))
 
 	var ratios []ratio
-	if o.wants("scripts") {
-		shown, err := o.runScripts(ctx, tb, srv, out)
+	for _, part := range []string{"scripts", "peers", "growth"} {
+		if o.only != part && (o.only != "" || part == "growth") {
+			continue
+		}
+		c, err := b.compare(ctx, part, progress)
 		if err != nil {
-			return fmt.Errorf("scripts: %w", err)
+			return fmt.Errorf("%s: %w", part, err)
 		}
-		ratios = append(ratios, shown...)
-	}
-	if o.wants("peers") {
-		b, err := newBench(tb, srv, o)
-		if err != nil {
-			return err
-		}
-		all := pick(rows(), func(r row) bool { return r.always() || o.matches(r.title()) })
-		c, err := b.compare(ctx, all, o.rounds, o.slices, progress)
-		if err != nil {
-			return fmt.Errorf("peers: %w", err)
-		}
-		c.writeTables(out)
-		ratios = append(ratios, c.ratios()...)
-		if o.svg != "" {
-			var chart bytes.Buffer
-			if err := c.writeChart(&chart, conditions); err != nil {
-				return err
-			}
-			if err := os.WriteFile(o.svg, chart.Bytes(), 0o644); err != nil {
-				return err
-			}
+		c.writeTables(w)
+		switch part {
+		case "scripts":
+			ratios = c.scriptRatios()
+		case "peers":
+			ratios = append(ratios, c.ratios()...)
+		case "growth":
+			return b.writeMemory(ctx, w)
 		}
 	}
-	if len(ratios) > 0 {
-		writeRatios(out, ratios)
-	}
-	if o.only == "growth" {
-		if err := o.runGrowth(ctx, tb, srv, out); err != nil {
-			return fmt.Errorf("growth: %w", err)
-		}
-	}
-	if o.md != "" {
-		return os.WriteFile(o.md, report.Bytes(), 0o644)
-	}
+	writeRatios(w, ratios)
 	return nil
 }
-
-// pick returns what is wanted, in the same order.
-func pick[T any](all []T, wanted func(T) bool) []T {
-	return slices.DeleteFunc(slices.Clone(all), func(v T) bool { return !wanted(v) })
-}
-
-// matches tells whether the row or scenario of that title is asked for.
-func (o options) matches(title string) bool { return o.rows.MatchString(title) }
-
-var everything = regexp.MustCompile("")

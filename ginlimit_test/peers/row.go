@@ -1,35 +1,47 @@
 package main
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The groups of rows: each is a table of its own.
 const (
-	groupBaseline = "baselines"
-	groupOne      = "one window"
-	groupTwo      = "two windows"
-	groupRejected = "rejected, one window"
+	groupBaseline = "Baselines"
+	groupOne      = "One window"
+	groupTwo      = "Two windows"
+	groupRejected = "Rejected, one window"
 	groupHTTP     = "HTTP through Gin, two windows"
 )
 
-// row is a line of a table: a limiter in a situation.
+// row is a line of a table: a limiter in a situation. What is zero is as the command line says.
 type row struct {
-	number  int // tells its users from those of other rows
 	group   string
 	limiter limiter
-	auto    bool // over client.AutoPipeline()
-	http    bool
-	full    bool // every user has used up the window: all calls are rejected
+	label   string // in place of the limiter's name
 	windows []window
+	callers int  // at a time
+	users   int  // over whom the calls spread
+	held    int  // entries of each user's log at first, which is then made anew for each measurement
+	visits  int  // so often each user calls, also on a log made anew, and not for a time
+	http    bool // through Gin
+	full    bool // every user has used up the window: all calls are rejected
+	auto    bool // over client.AutoPipeline(); a row has such a twin if its limiter may
+	number  int  // tells its users from those of other rows
 }
 
 func (r row) name() string {
-	if r.auto {
-		return r.limiter.name + ", AutoPipeline"
+	name := cmp.Or(r.label, r.limiter.name)
+	if r.auto && r.visits == 0 { // those of visits all are
+		name += ", AutoPipeline"
 	}
-	return r.limiter.name
+	return name
 }
 
 func (r row) title() string { return r.group + ": " + r.name() }
+
+// remade tells that the users' logs are made anew for each measurement.
+func (r row) remade() bool { return r.held > 0 || r.visits > 0 }
 
 // The limits that are asked for: nobody reaches the first two.
 var (
@@ -38,52 +50,40 @@ var (
 	tight     = window{5, 24 * time.Hour} // or a GCRA would admit again after a while
 )
 
-// rows are all lines, in the order of the tables.
-func rows() []row {
-	var all []row
-	add := func(r row) {
-		r.number = len(all)
-		all = append(all, r)
-		if !r.limiter.plainOnly && r.limiter.name != noLimiter.name {
-			r.number, r.auto = len(all), true
-			all = append(all, r)
+// rows are all lines of a part of the report, in the order of the tables, and how often each is measured in a round.
+func rows(part string, o options) (all []row, slices int, err error) {
+	add := func(r row, limiters ...limiter) {
+		for _, r.limiter = range limiters {
+			for _, r.auto = range []bool{false, true} {
+				r.number = len(all)
+				if r.auto && !r.limiter.plainOnly || !r.auto && r.visits == 0 {
+					all = append(all, r)
+				}
+			}
 		}
 	}
-	add(row{group: groupBaseline, limiter: ping})
-	add(row{group: groupBaseline, limiter: noopScript})
-	add(row{group: groupBaseline, limiter: commandsAlone})
-	for _, l := range limiters() {
-		if l.windows != 2 {
-			add(row{group: groupOne, limiter: l, windows: []window{perMinute}})
-		}
+	add(row{group: groupBaseline}, ping)
+	switch part {
+	case "scripts":
+		return all, 1, addScripts(add, o)
+	case "growth":
+		addGrowth(add, o.growth)
+		return all, 1, nil
 	}
-	for _, l := range limiters() {
-		add(row{group: groupTwo, limiter: l, windows: []window{perMinute, perDay}})
-	}
-	for _, l := range limiters() {
-		if l.windows != 2 {
-			add(row{group: groupRejected, limiter: l, windows: []window{tight}, full: true})
-		}
-	}
-	add(row{group: groupHTTP, limiter: noLimiter, http: true})
-	for _, l := range limiters() {
-		add(row{group: groupHTTP, limiter: l, windows: []window{perMinute, perDay}, http: true})
-	}
-	return all
+	onOne := []limiter{redisRate, ululeLimiter, throttledGCRA, ginRateLimit, ginlimitSeparate}
+	onTwo := append(onOne, ginlimitAtomic)
+	add(row{group: groupBaseline}, noopScript, commandsAlone)
+	add(row{group: groupOne, windows: []window{perMinute}}, onOne...)
+	add(row{group: groupTwo, windows: []window{perMinute, perDay}}, onTwo...)
+	add(row{group: groupRejected, windows: []window{tight}, full: true}, onOne...)
+	add(row{group: groupHTTP, http: true}, noLimiter)
+	add(row{group: groupHTTP, windows: []window{perMinute, perDay}, http: true}, onTwo...)
+	return all, o.slices, nil
 }
 
-// always tells a row that the others are measured by.
-func (r row) always() bool {
-	return r.group == groupBaseline || r.limiter.name == noLimiter.name
-}
-
-// withWindows is the row under other limits.
-func (r row) withWindows(limits ...int) row {
-	lengths := []time.Duration{time.Minute, 24 * time.Hour}
-	windows := make([]window, len(r.windows))
-	for i := range windows {
-		windows[i] = window{limits[i], lengths[i]}
-	}
-	r.windows, r.full = windows, false
+// withLimits is the row under other limits.
+func (r row) withLimits(limits ...int) row {
+	windows := []window{{limits[0], time.Minute}, {limits[1], 24 * time.Hour}}
+	r.windows, r.full = windows[:len(r.windows)], false
 	return r
 }

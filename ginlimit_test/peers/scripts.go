@@ -6,172 +6,123 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
 //go:embed testdata/plain.lua
 var plainSource string
 
-//go:embed testdata/noop.lua
-var noopSource string
+// scriptFolder is where our script is, and the clock that is put in front of it.
+const scriptFolder = "../../luascripts"
 
-//go:embed testdata/commands.lua
-var commandsSource string
-
-// variant is a script as it is called: on one of the two clocks.
-type variant struct {
-	name        string
-	source      string
-	serverClock bool
-	oneKey      bool // several windows need several calls
-	noop        bool // decides nothing
-	sha         string
-}
-
-// The variants that the ratios are about.
+// The scripts that the ratios are about.
 const (
-	plainName      = "plain.lua"
-	oursCallerName = "sliding_window.lua, caller's clock"
-	oursServerName = "sliding_window.lua, server's clock"
+	plainScript  = "plain.lua"
+	oursOnCaller = "sliding_window.lua, caller's clock"
+	oursOnServer = "sliding_window.lua, server's clock"
 )
 
-// variants are the plain form, with which the others are compared, ours and those in the files, on
-// both clocks each, and last a script that does nothing.
-func variants(ours string, files []string) ([]*variant, error) {
-	all := []*variant{
-		{name: plainName, source: plainSource, oneKey: true},
-		{name: oursCallerName, source: ours},
-		{name: oursServerName, source: ours, serverClock: true},
-	}
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		name := filepath.Base(file)
-		all = append(all,
-			&variant{name: name + ", caller's clock", source: string(source)},
-			&variant{name: name + ", server's clock", source: string(source), serverClock: true})
-	}
-	return append(all, &variant{name: "a script that does nothing", source: noopSource, noop: true}), nil
-}
-
-// requests are how many it takes to decide one call.
-func (v *variant) requests(s scenario) int {
-	if v.oneKey && s.day {
-		return 2
-	}
-	return 1
-}
-
-// scriptCost is what decisions of one variant in one scenario cost, in µs, a value a round.
-type scriptCost struct {
-	script    spread // inside the script, by commandstats: what the ratios are about
-	scriptCPU spread // the same by CPU time, which other processes cannot take away
-	cpu       spread // the server's CPU time for the whole request, with reading and answering
-	took      spread // between replies, through a pipeline in which the server never idles
-}
-
-// scriptRun compares scripts on one server.
-type scriptRun struct {
-	control  *redis.Client
-	pump     *pump
-	variants []*variant
-}
-
-func newScriptRun(ctx context.Context, addr string, control *redis.Client, all []*variant) (*scriptRun, error) {
-	for _, v := range all {
-		sha, err := control.ScriptLoad(ctx, v.source).Result()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", v.name, err)
-		}
-		v.sha = sha
-	}
-	p, err := dialPump(addr)
+// addScripts adds rows that compare our script, and those in the files, with the plain form, on both clocks where they know
+// both. They have about as many entries in each group, so that what the server's caches hold differs little.
+func addScripts(add func(row, ...limiter), o options) error {
+	clock, err := os.ReadFile(filepath.Join(scriptFolder, "clock.lua"))
 	if err != nil {
-		return nil, err
-	}
-	return &scriptRun{control, p, all}, nil
-}
-
-// round gives every variant the same logs, under keys of its own, and then takes the visits in
-// turn, each by all variants one after the other. It appends to every cost the median of its visits:
-// what another process did to one of them is not the script's.
-func (r *scriptRun) round(ctx context.Context, s scenario, round int, costs []scriptCost) error {
-	if err := r.control.FlushAll(ctx).Err(); err != nil {
 		return err
 	}
-	now := time.Now().UnixMilli()
-	for i := range r.variants {
-		if err := r.fill(s, prefix(i), now); err != nil {
-			return fmt.Errorf("fill: %w", err)
+	scripts := []limiter{scriptLimiter(plainScript, plainSource, false)}
+	for _, file := range append([]string{filepath.Join(scriptFolder, "sliding_window.lua")}, o.scripts...) {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
 		}
+		name, whole := filepath.Base(file), string(clock)+string(source)
+		scripts = append(scripts, scriptLimiter(name+", caller's clock", whole, false),
+			scriptLimiter(name+", server's clock", whole, true))
 	}
-	each := make([]scriptCost, len(r.variants))
-	for visit := range visits {
-		for turn := range r.variants {
-			i := (turn + round + visit) % len(r.variants)
-			v := r.variants[i]
-			spent, took, err := r.visit(ctx, s, v, prefix(i), strconv.FormatInt(now, 10), visit)
-			if err != nil {
-				return fmt.Errorf("%s: %s, visit %d: %w", v.name, s.name, visit, err)
-			}
-			decisions := float64(s.users * s.calls)
-			c := &each[i]
-			c.script = append(c.script, spent.usec["evalsha"]/decisions)
-			c.cpu = append(c.cpu, spent.cpuUsec/decisions)
-			c.took = append(c.took, float64(took)/float64(time.Microsecond)/decisions)
-		}
+	n, callers := 10, 10
+	if o.users >= 5_000 {
+		n, callers = o.users/5_000*50, 50 // so that a turn of all callers sees everybody once
 	}
-	for i, c := range each {
-		costs[i].script = append(costs[i].script, c.script.median())
-		costs[i].cpu = append(costs[i].cpu, c.cpu.median())
-		costs[i].took = append(costs[i].took, c.took.median())
+	for _, r := range []row{
+		{group: "free, window not full", users: 50 * n, visits: 5, windows: []window{{5, spacing}}},
+		{group: "free, at its limit", users: 50 * n, visits: 5, held: 5, windows: []window{{5, leaving}}},
+		{group: "free, rejected", users: 50 * n, visits: 5, held: 5, windows: []window{{5, 6 * spacing}}, full: true},
+		{group: "pro, at its limit", users: 10 * n, visits: 25, held: 60, windows: []window{{60, leaving}}},
+		{group: "enterprise, at its limit", users: n, visits: 250, held: 600, windows: []window{{600, leaving}}},
+	} {
+		r.group, r.callers = "Script: "+r.group, callers
+		add(r, scripts...)
+		r.full = false
+		add(r, noopScript)
 	}
 	return nil
 }
 
-func prefix(variant int) string { return "ratelimit:v" + strconv.Itoa(variant) }
+const (
+	// spacing lies between the entries of a log. It is far longer than a measurement, so that the server's clock finds in
+	// the log what the caller's finds.
+	spacing = time.Minute
 
-func (r *scriptRun) fill(s scenario, prefix string, now int64) error {
-	var requests []byte
-	replies := 0
-	for user := range s.users {
-		var n int
-		requests, n = s.fill(requests, s.keys(prefix, user), now)
-		replies += n
+	// leaving is a window that one entry leaves from visit to visit. As real time cannot pass in a benchmark, it becomes
+	// shorter: that works on any clock.
+	leaving = 0
+)
+
+// scriptWindow is what a call asks for on a visit, counted from 0.
+func scriptWindow(w window, visit int) time.Duration {
+	if w.length == leaving {
+		return time.Duration(w.limit-visit)*spacing - 3*spacing/4
 	}
-	_, err := r.pump.run(requests, replies, nil)
-	return err
+	return w.length
 }
 
-// visit lets every user make the calls of a visit, and fails if a verdict is not the scenario's.
-func (r *scriptRun) visit(ctx context.Context, s scenario, v *variant, prefix, now string, visit int) (usage, time.Duration, error) {
-	var requests []byte
-	replies := 0
-	for i := range s.calls {
-		for n := range s.users {
-			var more int
-			requests, more = s.call(requests, v, s.keys(prefix, n*stride%s.users), now, visit*s.calls+i)
-			replies += more
+type visitKey struct{}
+
+// scriptLimiter asks a script as ginlimit does.
+func scriptLimiter(name, source string, serverClock bool) limiter {
+	script := redis.NewScript(source)
+	return limiter{
+		name:     name,
+		commands: map[string]float64{"evalsha": 1},
+		one: func(rdb redis.UniversalClient, w window) (decide, error) {
+			return func(ctx context.Context, user string) (verdict, error) {
+				visit, _ := ctx.Value(visitKey{}).(int)
+				window, now := scriptWindow(w, visit), any("")
+				if !serverClock {
+					now = time.Now().UnixMilli()
+				}
+				reply, err := script.Run(ctx, rdb, []string{"ratelimit:" + user + ":86400"}, now,
+					window.Milliseconds(), w.limit, uuid.NewString(), int(window/time.Second)+1).Int64Slice()
+				if err == nil && len(reply) != 3 {
+					err = fmt.Errorf("reply %v, want three numbers", reply)
+				}
+				return verdict{allowed: err == nil && reply[0] == 1}, err
+			}, nil
+		},
+	}
+}
+
+// scriptRatios compare the sums of a decision in each group.
+func (c comparison) scriptRatios() []ratio {
+	sum := func(script string) (time, cpu spread) {
+		for _, r := range c.results {
+			if r.limiter.name == script {
+				time = time.plus(r.of(command))
+				cpu = cpu.plus(r.of(serving))
+			}
 		}
+		return time, cpu
 	}
-	before, err := usageOf(ctx, r.control)
-	if err != nil {
-		return usage{}, 0, err
+	shown := func(what, ours string, want float64) ratio {
+		plainTime, plainCPU := sum(plainScript)
+		oursTime, oursCPU := sum(ours)
+		return ratio{what, plainTime.over(oursTime).each(c.slices), plainCPU.over(oursCPU).each(c.slices), want}
 	}
-	took, err := r.pump.run(requests, replies, func(first string, values int) error {
-		if !v.noop && (first == "1") != s.allowed {
-			return fmt.Errorf("verdict %s of %d values, want allowed %t", first, values, s.allowed)
-		}
-		return nil
-	})
-	if err != nil {
-		return usage{}, 0, err
+	return []ratio{
+		shown("script's server time: plain form / ours, caller's clock", oursOnCaller, 1.15),
+		shown("script's server time: plain form, caller's clock / ours, server's clock", oursOnServer, 0.97),
 	}
-	after, err := usageOf(ctx, r.control)
-	return after.minus(before), took, err
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 )
 
 // spread is what several rounds of one measurement gave.
@@ -13,55 +16,47 @@ func (s spread) median() float64 {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(s))
-	if n := len(sorted); n%2 == 0 {
-		return (sorted[n/2-1] + sorted[n/2]) / 2
-	}
-	return sorted[len(sorted)/2]
+	return (sorted[(len(s)-1)/2] + sorted[len(s)/2]) / 2
 }
-
-func (s spread) min() float64 { return slices.Min(s) }
-func (s spread) max() float64 { return slices.Max(s) }
 
 // over divides round by round: what disturbed one round disturbed both sides of its ratio.
-func (s spread) over(t spread) spread {
-	ratios := make(spread, min(len(s), len(t)))
-	for i := range ratios {
-		ratios[i] = s[i] / t[i]
-	}
-	return ratios
-}
+func (s spread) over(t spread) spread { return s.with(t, func(a, b float64) float64 { return a / b }) }
 
-// text is the median and the range, each in the given format.
-func (s spread) text(format string) string {
-	if len(s) == 0 {
-		return "–"
-	}
-	return fmt.Sprintf(format+" ("+format+"–"+format+")", s.median(), s.min(), s.max())
-}
-
-// plus adds round by round; the zero spread is none.
+// plus adds round by round; no rounds add nothing.
 func (s spread) plus(t spread) spread {
-	sum := slices.Clone(t)
-	for i := range s {
-		sum[i] += s[i]
+	if len(s) == 0 {
+		return t
 	}
-	return sum
+	return s.with(t, func(a, b float64) float64 { return a + b })
 }
 
-// minus subtracts round by round.
-func (s spread) minus(t spread) spread {
-	difference := make(spread, min(len(s), len(t)))
-	for i := range difference {
-		difference[i] = s[i] - t[i]
+func (s spread) minus(t spread) spread { return s.with(t, func(a, b float64) float64 { return a - b }) }
+
+func (s spread) with(t spread, f func(a, b float64) float64) spread {
+	both := make(spread, min(len(s), len(t)))
+	for i := range both {
+		both[i] = f(s[i], t[i])
 	}
-	return difference
+	return both
 }
 
 // each makes one value, the median, of every n.
-func (s spread) each(n int) spread {
-	var medians spread
+func (s spread) each(n int) (medians spread) {
 	for chunk := range slices.Chunk(s, n) {
 		medians = append(medians, chunk.median())
 	}
 	return medians
+}
+
+// text is the median and the range, each with so many decimals and with commas.
+func (s spread) text(decimals int) string {
+	if len(s) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(s.median(), decimals), number(slices.Min(s), decimals),
+		number(slices.Max(s), decimals))
+}
+
+func number(v float64, decimals int) string {
+	return message.NewPrinter(language.English).Sprintf("%.*f", decimals, v)
 }
