@@ -5,81 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
-	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
-
-// An outage is a way for Redis not to answer in time.
-type outage struct {
-	query string // of the client's URL
-	begin func(*testing.T, *site) (end func())
-}
-
-// outages are those of which an administrator tells at night. Afterwards Redis answers again.
-var outages = map[string]outage{
-	"refused": {"", func(_ *testing.T, s *site) func() {
-		s.srv.Kill()
-		return s.srv.Restart
-	}},
-	"refused until the pool gave up": {"?pool_size=1", func(_ *testing.T, s *site) func() {
-		s.srv.Kill()
-		return s.srv.Restart
-	}},
-	"SYN dropped": {"", func(_ *testing.T, s *site) func() {
-		s.proxy.Block()
-		return s.proxy.Pass
-	}},
-	"SYN dropped until the pool gave up": {"?pool_size=1", func(_ *testing.T, s *site) func() {
-		s.proxy.Block()
-		return s.proxy.Pass
-	}},
-	"hung": {"", func(_ *testing.T, s *site) func() {
-		s.srv.Pause()
-		return s.srv.Resume
-	}},
-	"slow": {"", func(_ *testing.T, s *site) func() {
-		s.proxy.Delay(300 * time.Millisecond)
-		return func() { s.proxy.Pass() }
-	}},
-	"pool exhausted": {"?pool_size=1", func(t *testing.T, s *site) func() {
-		hung := s.rdb.Conn() // the application's own use of the client, which does not end
-		require.NoError(t, hung.Ping(t.Context()).Err())
-		return func() { require.NoError(t, hung.Close()) }
-	}},
-}
-
-// site is a Redis, a proxy in front of it and a client of redisclient that goes through the proxy.
-type site struct {
-	srv   *redistest.Server
-	proxy *redistest.Proxy
-	rdb   *redis.Client
-}
-
-func newSite(t *testing.T, query string) *site {
-	t.Helper()
-	srv := redistest.Start(t)
-	proxy := redistest.NewProxy(t, srv.Addr)
-	return &site{srv, proxy, limiterClient(t, "redis://"+proxy.Addr+query)}
-}
-
-func limiterClient(t *testing.T, url string) *redis.Client {
-	t.Helper()
-	c, err := redisclient.New(url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c.(*redis.Client)
-}
 
 // Whatever Redis does, a decision ends within the limiter's timeout, giving back included; after five failures it takes
 // no time at all; and two seconds after Redis is back it counts again.
@@ -336,58 +272,4 @@ func TestCallersThatLeaveAreNoOutage(t *testing.T) {
 	served := func() bool { return api.as("carol").StatusCode == http.StatusOK }
 	require.Eventually(t, served, 10*time.Second, time.Millisecond, "those who hung up")
 	require.NotContains(t, logs.String(), "Redis does not answer")
-}
-
-// afterScript is a go-redis hook that is called when a script has been answered.
-type afterScript func()
-
-func (f afterScript) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (f afterScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (f afterScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if err == nil && (cmd.Name() == "evalsha" || cmd.Name() == "eval") {
-			f()
-		}
-		return err
-	}
-}
-
-func median(spans []faulttest.Span) time.Duration {
-	lengths := make([]time.Duration, len(spans))
-	for i, s := range spans {
-		lengths[i] = s.Length()
-	}
-	slices.Sort(lengths)
-	return lengths[len(lengths)/2]
-}
-
-// stopwatch measures decisions: from before the limiter to the handler, or to its refusal.
-type stopwatch struct {
-	mu   sync.Mutex
-	took []faulttest.Span
-}
-
-func (s *stopwatch) measure(c *gin.Context) {
-	begin := time.Now()
-	c.Next()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.took = append(s.took, faulttest.Since(begin))
-}
-
-func (s *stopwatch) restart() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.took = nil
-}
-
-func (s *stopwatch) all() []faulttest.Span {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.took)
 }
