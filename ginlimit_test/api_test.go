@@ -30,24 +30,30 @@ var (
 	_ func(redis.Scripter, ...ginlimit.LimiterOption) *ginlimit.Limiter = ginlimit.NewLimiter
 	_ func(...ginlimit.LimiterOption) *ginlimit.Limiter                 = ginlimit.NewMemoryLimiter
 
-	_ func(*ginlimit.Limiter, context.Context, string, int, time.Duration) (ginlimit.Decision, error) = (*ginlimit.Limiter).Check
-	_ func(*ginlimit.Limiter, context.Context, string, int, time.Duration) (ginlimit.Decision, error) = (*ginlimit.Limiter).Peek
-	_ func(*ginlimit.Limiter, context.Context, string, ...time.Duration) error                        = (*ginlimit.Limiter).Reset
-	_ func(*ginlimit.Limiter, string) *ginlimit.Limiter                                               = (*ginlimit.Limiter).Scope
-	_ func(*ginlimit.Limiter, bool)                                                                   = (*ginlimit.Limiter).SetDisabled
+	limiter *ginlimit.Limiter
 
-	_ = ginlimit.Decision{Allowed: true, Limit: 1, Remaining: 1, RetryAfter: time.Second, Window: time.Minute, Budget: ""}
+	_ func(context.Context, string, int, time.Duration) (ginlimit.Decision, error) = limiter.Check
+	_ func(context.Context, string, int, time.Duration) (ginlimit.Decision, error) = limiter.Peek
+	_ func(context.Context, string, ...time.Duration) error                        = limiter.Reset
+	_ func(string) *ginlimit.Limiter                                               = limiter.Scope
+	_ func(bool)                                                                   = limiter.SetDisabled
+
+	_ = ginlimit.Decision{Allowed: true, Limit: 1, Remaining: 1, RetryAfter: time.Second, Window: time.Minute,
+		Budget: ""}
 
 	_ func(ginlimit.Decision) int                   = ginlimit.Decision.RetryAfterSeconds
 	_ func(func() time.Time) ginlimit.LimiterOption = ginlimit.WithClock
 	_ func(func() bool) ginlimit.LimiterOption      = ginlimit.WithKillSwitch
 	_ func() ginlimit.LimiterOption                 = ginlimit.WithHashTags
-	_                                               = []error{ginlimit.ErrInvalidWindow, ginlimit.ErrInvalidUserID, ginlimit.ErrNoSubject}
+
+	_ = []error{ginlimit.ErrInvalidWindow, ginlimit.ErrInvalidUserID, ginlimit.ErrNoSubject}
 
 	_ func(*ginlimit.Limiter, ginlimit.TierResolver, ...ginlimit.Option) gin.HandlerFunc = ginlimit.New
 
-	_                       = ginlimit.Subject{UserID: "", Tier: tiers.Free}
-	_ ginlimit.TierResolver = ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) { return ginlimit.Subject{}, nil })
+	_ = ginlimit.Subject{UserID: "", Tier: tiers.Free}
+
+	_ ginlimit.TierResolver                                  = ginlimit.TierResolverFunc(nil)
+	_ func(*gin.Context) (subject ginlimit.Subject, _ error) = ginlimit.TierResolverFunc(nil)
 
 	_ func(string, string) ginlimit.TierResolver     = ginlimit.FromContext
 	_ func(tiers.Tier) ginlimit.TierResolver         = ginlimit.ByClientIP

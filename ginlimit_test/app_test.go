@@ -132,7 +132,8 @@ func TestApp(t *testing.T) {
 func ask(t *testing.T, app *apptest.App, key, said string) *http.Response {
 	t.Helper()
 	body := `{"model":"any","messages":[{"role":"user","content":"` + said + `"}]}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, app.URL+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, app.URL+"/v1/chat/completions",
+		strings.NewReader(body))
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(req)

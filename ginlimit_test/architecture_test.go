@@ -12,7 +12,8 @@ import (
 
 // Below the face, packages import downwards only, and nothing imports the face.
 func TestInternalImportsRunOneWay(t *testing.T) {
-	const module, internal = "github.com/gin-tiers/ratelimit/", "github.com/gin-tiers/ratelimit/ginlimit/internal/"
+	const module = "github.com/gin-tiers/ratelimit/"
+	const internal = module + "ginlimit/internal/"
 	allowed := map[string][]string{
 		internal + "budget":     {module + "tiers"},
 		internal + "redisstore": {internal + "budget", module + "luascripts"},
@@ -44,13 +45,15 @@ func TestImportsRunOneWay(t *testing.T) {
 	allowed := map[string][]string{
 		"luascripts": {"github.com/redis/go-redis/"},
 		"tiers":      {"github.com/go-playground/validator/", "go.yaml.in/yaml/"},
-		"ginlimit": {module + "luascripts", module + "tiers", module + "ginlimit/", "github.com/gin-gonic/gin", "github.com/redis/go-redis/",
+		"ginlimit": {module + "luascripts", module + "tiers", module + "ginlimit/", "github.com/gin-gonic/gin",
+			"github.com/redis/go-redis/",
 			"github.com/google/uuid", "github.com/hashicorp/golang-lru/", "github.com/sony/gobreaker/",
 			"github.com/stretchr/testify/", "pgregory.net/rapid"},
 		"example_app":   {module + "luascripts", module + "tiers", module + "ginlimit", "github.com/"},
 		"ginlimit_test": {module, "github.com/"},
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "../...").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
+		"../...").Output()
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(out)) {

@@ -151,7 +151,8 @@ func (a *audit) explain(c audited, want func(now int64) []int64) (now int64, ok 
 	for _, key := range c.keys {
 		logs += fmt.Sprintf("\n%s holds %v", key, a.logs[key])
 	}
-	a.t.Errorf("call %d at %d to %d, %v %v: reply %v, want %v%s", c.number, c.from, c.until, c.keys, c.args, got, want(c.until), logs)
+	a.t.Errorf("call %d at %d to %d, %v %v: reply %v, want %v%s", c.number, c.from, c.until, c.keys, c.args, got,
+		want(c.until), logs)
 	return 0, false
 }
 

@@ -50,7 +50,8 @@ func TestAutoPipelineIsExact(t *testing.T) {
 			for range 5 {
 				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b))
 				require.NoError(t, srv.Client(t).ScriptFlush(t.Context()).Err())
-				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b), "NOSCRIPT in a pipeline loads the script")
+				require.EqualValues(t, 10, storm(t, 100, 10, redistest.ID(t), a, b),
+					"NOSCRIPT in a pipeline loads the script")
 			}
 		})
 	}
@@ -161,6 +162,7 @@ func TestAutoPipelineOnACluster(t *testing.T) {
 	for i := range 20 {
 		user := fmt.Sprint("user", i)
 		require.Equal(t, "5 4 minute", api.as(user).limits(t))
-		require.EqualValues(t, 1, rdb.Exists(t.Context(), "ratelimit:{"+user+"}:60").Val(), "hash tags by themselves")
+		require.EqualValues(t, 1, rdb.Exists(t.Context(), "ratelimit:{"+user+"}:60").Val(),
+			"hash tags by themselves")
 	}
 }

@@ -20,7 +20,9 @@ func TestRetryAfterIsExact(t *testing.T) {
 		"redis": func(t *testing.T) *ginlimit.Limiter {
 			return ginlimit.NewLimiter(redistest.Client(t), ginlimit.WithClock(c.now))
 		},
-		"memory": func(*testing.T) *ginlimit.Limiter { return ginlimit.NewMemoryLimiter(ginlimit.WithClock(c.now)) },
+		"memory": func(*testing.T) *ginlimit.Limiter {
+			return ginlimit.NewMemoryLimiter(ginlimit.WithClock(c.now))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, id := newLimiter(t), redistest.ID(t)
@@ -102,15 +104,18 @@ func TestHostClocksDoNotMatter(t *testing.T) {
 	require.Equal(t, map[any]int{"": 60}, sent.seen())
 	after := serverTime(t, srv)
 	for _, score := range scores(t, srv.Client(t), "ratelimit:"+id+":60") {
-		require.True(t, before <= int64(score) && int64(score) <= after, "stamped by the server, %d to %d: %f", before, after, score)
+		require.True(t, before <= int64(score) && int64(score) <= after, "stamped by the server, %d to %d: %f",
+			before, after, score)
 	}
 
 	// With clocks of their own, hosts 61 s apart admit twice the limit: what the default prevents.
 	c := newClock()
 	ahead := func() time.Time { return c.now().Add(61 * time.Second) }
 	id = redistest.ID(t)
-	require.EqualValues(t, 10, storm(t, 20, 10, id, ginlimit.NewLimiter(srv.Client(t), ginlimit.WithClock(c.now))))
-	require.EqualValues(t, 10, storm(t, 20, 10, id, ginlimit.NewLimiter(srv.Client(t), ginlimit.WithClock(ahead))))
+	require.EqualValues(t, 10, storm(t, 20, 10, id, ginlimit.NewLimiter(srv.Client(t),
+		ginlimit.WithClock(c.now))))
+	require.EqualValues(t, 10, storm(t, 20, 10, id, ginlimit.NewLimiter(srv.Client(t),
+		ginlimit.WithClock(ahead))))
 }
 
 // sentTimes is a go-redis hook that counts the now argument of script calls.

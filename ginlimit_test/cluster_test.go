@@ -23,7 +23,8 @@ func TestCluster(t *testing.T) {
 	l := ginlimit.NewLimiter(rdb)
 
 	t.Run("one decision over scopes and windows", func(t *testing.T) {
-		api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 3, 100)), ginlimit.WithScope("images", table(t, 2, 100))))
+		api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 3, 100)),
+			ginlimit.WithScope("images", table(t, 2, 100))))
 		owners := map[string]bool{}
 		for i := range 20 {
 			user := fmt.Sprintf("user:{%d}", i) // an id cannot choose the slot
@@ -40,18 +41,21 @@ func TestCluster(t *testing.T) {
 
 	t.Run("stacked limiters of different users", func(t *testing.T) {
 		api := serve(t,
-			ginlimit.New(l.Scope("ip"), ginlimit.ByClientIP(tiers.Free), ginlimit.WithTiers(table(t, 9, 9)), ginlimit.WithAtomicWindows()),
+			ginlimit.New(l.Scope("ip"), ginlimit.ByClientIP(tiers.Free), ginlimit.WithTiers(table(t, 9, 9)),
+				ginlimit.WithAtomicWindows()),
 			ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1, 9)), ginlimit.WithAtomicWindows()))
 		id := redistest.ID(t)
 		require.Equal(t, "1 0 minute", api.as(id).limits(t))
 		require.Equal(t, http.StatusTooManyRequests, api.as(id).StatusCode)
-		require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:{ip/127.0.0.1}:ip:60").Val(), "given back in another slot")
+		require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:{ip/127.0.0.1}:ip:60").Val(),
+			"given back in another slot")
 	})
 
 	t.Run("two clients at once", func(t *testing.T) {
 		second := ginlimit.NewLimiter(cluster.Client(t))
 		opts := []ginlimit.Option{ginlimit.WithTiers(table(t, 10, 10)), ginlimit.WithAtomicWindows()}
-		apis := []*api{serve(t, ginlimit.New(l, resolver, opts...)), serve(t, ginlimit.New(second, resolver, opts...))}
+		apis := []*api{serve(t, ginlimit.New(l, resolver, opts...)),
+			serve(t, ginlimit.New(second, resolver, opts...))}
 		id := redistest.ID(t)
 		var wg sync.WaitGroup
 		for i := range 40 {
@@ -64,7 +68,8 @@ func TestCluster(t *testing.T) {
 	t.Run("a wrapper that hides the Cluster", func(t *testing.T) {
 		type wrapper struct{ redis.Scripter }
 		id := redistest.ID(t)
-		hidden := serve(t, ginlimit.New(ginlimit.NewLimiter(wrapper{rdb}, ginlimit.WithHashTags()), resolver, ginlimit.WithAtomicWindows()))
+		hidden := serve(t, ginlimit.New(ginlimit.NewLimiter(wrapper{rdb}, ginlimit.WithHashTags()), resolver,
+			ginlimit.WithAtomicWindows()))
 		require.Equal(t, "5 4 minute", hidden.as(id).limits(t))
 		require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:{"+id+"}:60").Val())
 

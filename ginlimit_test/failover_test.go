@@ -79,9 +79,11 @@ func TestClusterWithReplicas(t *testing.T) {
 		require.LessOrEqual(t, back.Length(), lag.Allow(5*time.Second, back), "since the promotion")
 		load.await(func() bool { return load.count(http.StatusTooManyRequests) > 50 })
 		load.stop()
-		// What the master had admitted and not yet replicated is admitted again: at most the limit, in fact next to nothing.
+		// What the master had admitted and not yet replicated is admitted again: at most the limit, in fact next to
+		// nothing.
 		require.LessOrEqual(t, load.count(http.StatusOK), 2*limit)
-		t.Logf("back %v after the promotion; %d admitted, limit %d", back.Length(), load.count(http.StatusOK), limit)
+		t.Logf("back %v after the promotion; %d admitted, limit %d", back.Length(), load.count(http.StatusOK),
+			limit)
 	})
 }
 
@@ -112,18 +114,20 @@ func TestSentinel(t *testing.T) {
 		load.await(func() bool { return load.count(http.StatusTooManyRequests) > 50 })
 		load.stop()
 		require.LessOrEqual(t, load.count(http.StatusOK), 2*limit)
-		t.Logf("back %v after the promotion; %d admitted, limit %d", back.Length(), load.count(http.StatusOK), limit)
+		t.Logf("back %v after the promotion; %d admitted, limit %d", back.Length(), load.count(http.StatusOK),
+			limit)
 	})
 }
 
-// sentinelClient connects to whoever is master, with the settings that redisclient gives to the client of one server.
+// sentinelClient connects to whoever is master, with the settings that redisclient gives to the client of one
+// server.
 func sentinelClient(t *testing.T, set *redistest.SentinelSet) *redis.Client {
 	t.Helper()
 	return set.Client(t, limiterClient(t, set.Master.URL()).Options())
 }
 
-// exact is what every Redis must show: of many calls at once, by two instances, exactly what a user has left is admitted,
-// here by the day, and no rejected call has taken anything, here from the minute.
+// exact is what every Redis must show: of many calls at once, by two instances, exactly what a user has left
+// is admitted, here by the day, and no rejected call has taken anything, here from the minute.
 func exact(t *testing.T, first, second redis.UniversalClient) {
 	const users, calls, perMinute, perDay, left = 6, 30, 10, 15, 5
 	// A cold connection may take its time on a machine that is busy: this is not about latency.
@@ -160,7 +164,8 @@ func exact(t *testing.T, first, second redis.UniversalClient) {
 			}
 			wg.Wait()
 			for _, id := range ids {
-				failed := statuses.count(id, http.StatusServiceUnavailable) // on a machine that is busy; each may have cost a slot
+				// on a machine that is busy; each may have cost a slot
+				failed := statuses.count(id, http.StatusServiceUnavailable)
 				admitted := statuses.count(id, http.StatusOK)
 				require.LessOrEqual(t, admitted, left)
 				require.GreaterOrEqual(t, admitted, left-failed)

@@ -19,8 +19,12 @@ import (
 func TestARequestThatIsTooLate(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	for name, late := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"its timer has fired": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, -1) },
-		"its timer has not":   func(ctx context.Context) (context.Context, context.CancelFunc) { return lateTimer{ctx}, func() {} },
+		"its timer has fired": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, -1)
+		},
+		"its timer has not": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return lateTimer{ctx}, func() {}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			logs := captureLogs(t)
@@ -65,7 +69,8 @@ func TestRedisErrorIsNeverA429(t *testing.T) {
 			require.EqualValues(t, 1, api.Handled.Load())
 
 			srv.Restart()
-			require.Eventually(t, func() bool { return api.as("bob").StatusCode == http.StatusOK }, 10*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return api.as("bob").StatusCode == http.StatusOK }, 10*time.Second,
+				20*time.Millisecond)
 		})
 	}
 }
@@ -102,7 +107,8 @@ func TestFailurePolicies(t *testing.T) {
 	require.Equal(t, "1 0 minute", local.as("alice").limits(t))
 	require.Equal(t, http.StatusTooManyRequests, local.as("alice").StatusCode)
 	require.Equal(t, http.StatusOK, local.as("bob").StatusCode)
-	require.Equal(t, []ginlimit.Outcome{ginlimit.StoreError, ginlimit.Admitted, ginlimit.StoreError, ginlimit.Rejected, ginlimit.StoreError, ginlimit.Admitted}, outcomes())
+	require.Equal(t, []ginlimit.Outcome{ginlimit.StoreError, ginlimit.Admitted, ginlimit.StoreError,
+		ginlimit.Rejected, ginlimit.StoreError, ginlimit.Admitted}, outcomes())
 	require.True(t, events[1].Local)
 }
 
@@ -121,7 +127,8 @@ func TestAHungRedisBehindAGoodOne(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = good.Close() })
 	api := serve(t,
-		ginlimit.New(ginlimit.NewLimiter(good, ginlimit.WithTimeout(time.Minute)), resolver, ginlimit.WithAtomicWindows()),
+		ginlimit.New(ginlimit.NewLimiter(good, ginlimit.WithTimeout(time.Minute)), resolver,
+			ginlimit.WithAtomicWindows()),
 		ginlimit.New(ginlimit.NewLimiter(hungScripter{}, ginlimit.WithTimeout(time.Second)), resolver))
 	r := api.as("alice")
 	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)

@@ -62,7 +62,8 @@ func TestResetUnderConcurrency(t *testing.T) {
 	rdb := redistest.Client(t)
 	l := ginlimit.NewLimiter(rdb)
 	id := redistest.ID(t)
-	api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1000, 1000)), ginlimit.WithAtomicWindows()))
+	api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1000, 1000)),
+		ginlimit.WithAtomicWindows()))
 	var wg sync.WaitGroup
 	for i := range 60 {
 		wg.Go(func() {
@@ -145,13 +146,15 @@ func TestIdleKeysGo(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, d.Allowed)
 	require.LessOrEqual(t, rdb.PTTL(t.Context(), key).Val(), ttl, "a rejected call extends nothing")
-	require.Eventually(t, func() bool { return rdb.Exists(t.Context(), key).Val() == 0 }, ttl+time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return rdb.Exists(t.Context(), key).Val() == 0 }, ttl+time.Second,
+		20*time.Millisecond)
 }
 
 func TestHostileIDs(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	l := ginlimit.NewLimiter(rdb)
-	ids := []string{"a b", "a\x00b", "a\r\nDEL x\r\n", "\xff\xfe", "{a}", "a:60", "a", "é", "sha256-", "*", "../..", "%",
+	ids := []string{"a b", "a\x00b", "a\r\nDEL x\r\n", "\xff\xfe", "{a}", "a:60", "a", "é", "sha256-", "*",
+		"../..", "%",
 		strings.Repeat("x", 1<<20), strings.Repeat("x", 1<<20) + "y"}
 	for _, id := range ids {
 		for _, wantAllowed := range []bool{true, false} {

@@ -128,7 +128,8 @@ func TestKillSwitchIsReadAtEachCall(t *testing.T) {
 	for _, tt := range []struct {
 		value string
 		want  bool
-	}{{"true", true}, {"false", false}, {"1", true}, {"0", false}, {"T", true}, {"yes", false}, {"on", false}, {"", false}} {
+	}{{"true", true}, {"false", false}, {"1", true}, {"0", false}, {"T", true}, {"yes", false}, {"on", false},
+		{"", false}} {
 		t.Setenv("RATE_LIMIT_DISABLED", tt.value)
 		require.Equal(t, tt.want, allowed(), "RATE_LIMIT_DISABLED=%q", tt.value)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// Whatever Redis does, a decision ends within the limiter's timeout, giving back included; after five failures it takes
-// no time at all; and two seconds after Redis is back it counts again.
+// Whatever Redis does, a decision ends within the limiter's timeout, giving back included; after five
+// failures it takes no time at all; and two seconds after Redis is back it counts again.
 func TestLatencyBound(t *testing.T) {
 	captureLogs(t)
 	lag := faulttest.MeasureLag(t)
@@ -62,8 +62,8 @@ func TestLatencyBound(t *testing.T) {
 	}
 }
 
-// A pool that gave up on a server whose SYNs are dropped dials and pauses in turn, and the breaker has a rhythm of its own.
-// Whatever both are at when the network is back, limits are enforced two seconds later.
+// A pool that gave up on a server whose SYNs are dropped dials and pauses in turn, and the breaker has a
+// rhythm of its own. Whatever both are at when the network is back, limits are enforced two seconds later.
 func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 	captureLogs(t)
 	lag := faulttest.MeasureLag(t)
@@ -84,7 +84,8 @@ func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 			begin := time.Now()
 			decides()
 			time.Sleep(time.Duration(i/2) * 100 * time.Millisecond) // the breaker opens later
-			for ; time.Since(begin) < 1050*time.Millisecond+time.Duration(i%2)*500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+			lasts := 1050*time.Millisecond + time.Duration(i%2)*500*time.Millisecond
+			for ; time.Since(begin) < lasts; time.Sleep(10 * time.Millisecond) {
 				if decides() {
 					t.Error("a SYN was answered")
 				}
@@ -103,8 +104,8 @@ func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 	wg.Wait()
 }
 
-// awaitDecisions waits until a limit of one is enforced: Redis admits a call of a user, and rejects the next. A machine that
-// is busy may turn either into a 503.
+// awaitDecisions waits until a limit of one is enforced: Redis admits a call of a user, and rejects the next.
+// A machine that is busy may turn either into a 503.
 func awaitDecisions(t *testing.T, api *api) (waited faulttest.Span) {
 	t.Helper()
 	begin := time.Now()
@@ -183,7 +184,8 @@ func TestWithTimeoutBoundsAnyClient(t *testing.T) {
 			}
 			end()
 			_ = s.rdb.Close() // which ends what goes on
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 20*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 20*time.Second,
+				10*time.Millisecond)
 		})
 	}
 }
@@ -220,7 +222,8 @@ func TestAThousandCallersOfAHungRedis(t *testing.T) {
 	}
 	// A dial goes on after its caller left.
 	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
-		require.Less(t, time.Since(begin), 10*time.Second, "%d goroutines, %d before", runtime.NumGoroutine(), before)
+		require.Less(t, time.Since(begin), 10*time.Second, "%d goroutines, %d before", runtime.NumGoroutine(),
+			before)
 	}
 }
 
@@ -233,7 +236,8 @@ func TestCallersThatLeaveAreNoOutage(t *testing.T) {
 		_, err := l.Check(ctx, "alice", 100, time.Minute)
 		return err
 	}
-	decides := func() bool { return check(t.Context()) == nil } // in the end: a machine that is busy may miss a deadline
+	// in the end: a machine that is busy may miss a deadline
+	decides := func() bool { return check(t.Context()) == nil }
 	require.Eventually(t, decides, 10*time.Second, time.Millisecond)
 	for range 20 {
 		ctx, cancel := context.WithCancel(t.Context())

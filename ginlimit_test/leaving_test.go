@@ -61,7 +61,8 @@ func TestAClientThatLeavesBetweenTwoWindows(t *testing.T) {
 		c.Request = c.Request.WithContext(ctx)
 		scripter.leave = cancel
 	})
-	router.Use(ginlimit.New(ginlimit.NewMemoryLimiter(), resolver), ginlimit.New(ginlimit.NewLimiter(scripter), resolver))
+	router.Use(ginlimit.New(ginlimit.NewMemoryLimiter(), resolver),
+		ginlimit.New(ginlimit.NewLimiter(scripter), resolver))
 	router.GET("/v1/chat", func(*gin.Context) { t.Error("the handler ran") })
 	api := (&api{t: t}).on(router)
 	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
@@ -91,7 +92,9 @@ func TestAClientThatLeavesADeafClient(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
 	scripter := &deafScripter{Scripter: rdb}
-	limiter := func() *ginlimit.Limiter { return ginlimit.NewLimiter(scripter, ginlimit.WithTimeout(10*time.Second)) }
+	limiter := func() *ginlimit.Limiter {
+		return ginlimit.NewLimiter(scripter, ginlimit.WithTimeout(10*time.Second))
+	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := limiter().Check(gone, "alice", 1, time.Minute)

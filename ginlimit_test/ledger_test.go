@@ -31,14 +31,18 @@ type audited struct {
 }
 
 func (l *ledger) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
-	return l.run(ctx, sha, keys, args, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.EvalSha(ctx, sha, keys, args...) })
+	return l.run(ctx, sha, keys, args, func(pipe redis.Pipeliner) *redis.Cmd {
+		return pipe.EvalSha(ctx, sha, keys, args...)
+	})
 }
 
 func (l *ledger) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
-	return l.run(ctx, redis.NewScript(script).Hash(), keys, args, func(pipe redis.Pipeliner) *redis.Cmd { return pipe.Eval(ctx, script, keys, args...) })
+	return l.run(ctx, redis.NewScript(script).Hash(), keys, args,
+		func(pipe redis.Pipeliner) *redis.Cmd { return pipe.Eval(ctx, script, keys, args...) })
 }
 
-func (l *ledger) run(ctx context.Context, sha string, keys []string, args []any, script func(redis.Pipeliner) *redis.Cmd) *redis.Cmd {
+func (l *ledger) run(ctx context.Context, sha string, keys []string, args []any,
+	script func(redis.Pipeliner) *redis.Cmd) *redis.Cmd {
 	pipe := l.rdb.TxPipeline()
 	number, from := pipe.Incr(ctx, sequence), pipe.Time(ctx)
 	cmd := script(pipe)
@@ -50,11 +54,13 @@ func (l *ledger) run(ctx context.Context, sha string, keys []string, args []any,
 		}
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	if number.Err() != nil || until.Err() != nil || cmd.Err() != nil && !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+	if number.Err() != nil || until.Err() != nil || cmd.Err() != nil &&
+		!redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 		l.audit.t.Errorf("a call that cannot be audited: %v, %v, %v", number.Err(), until.Err(), cmd.Err())
 		return cmd
 	}
-	c := audited{number: number.Val(), sha: sha, keys: keys, args: args, from: from.Val().UnixMilli(), until: until.Val().UnixMilli()}
+	c := audited{number: number.Val(), sha: sha, keys: keys, args: args, from: from.Val().UnixMilli(),
+		until: until.Val().UnixMilli()}
 	c.reply, _ = cmd.Result()
 	for _, score := range scores {
 		c.scores = append(c.scores, int64(score.Val())) // 0: not there

@@ -34,7 +34,8 @@ func TestOneCheckIsOneScriptExecution(t *testing.T) {
 		require.Equal(t, !d.Allowed, d.RetryAfter > 0)
 	}
 	for command, want := range map[string]int{
-		"evalsha": 3, "eval": 0, "multi": 0, "zremrangebyscore": 3, "zcard": 3, "zadd": 2, "expire": 2, "pexpire": 0, "incr": 0,
+		"evalsha": 3, "eval": 0, "multi": 0, "zremrangebyscore": 3, "zcard": 3, "zadd": 2, "expire": 2,
+		"pexpire": 0, "incr": 0,
 	} {
 		require.Equal(t, want, srv.Calls(t, command), command)
 	}
@@ -66,7 +67,8 @@ func TestExactUnderLoad(t *testing.T) {
 	srv := redistest.Start(t)
 	c := newClock()
 	a, b := srv.Client(t), srv.Client(t)
-	moved := []*ginlimit.Limiter{ginlimit.NewLimiter(a, ginlimit.WithClock(c.now)), ginlimit.NewLimiter(b, ginlimit.WithClock(c.now))}
+	moved := []*ginlimit.Limiter{ginlimit.NewLimiter(a, ginlimit.WithClock(c.now)),
+		ginlimit.NewLimiter(b, ginlimit.WithClock(c.now))}
 	served := []*ginlimit.Limiter{ginlimit.NewLimiter(a), ginlimit.NewLimiter(b)}
 	for range 20 {
 		id := redistest.ID(t)
@@ -89,21 +91,24 @@ func TestMembersAreDistinctAndReadable(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 5, "50 calls in one millisecond")
 	for _, e := range entries {
-		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, e.Member, "a UUID4")
+		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, e.Member,
+			"a UUID4")
 		require.EqualValues(t, c.now().UnixMilli(), e.Score)
 	}
 }
 
 func TestBadArguments(t *testing.T) {
 	for name, newLimiter := range map[string]func(*testing.T) *ginlimit.Limiter{
-		"redis":    func(t *testing.T) *ginlimit.Limiter { return ginlimit.NewLimiter(deadRedis(t)) }, // which nothing is asked
+		// which nothing is asked
+		"redis":    func(t *testing.T) *ginlimit.Limiter { return ginlimit.NewLimiter(deadRedis(t)) },
 		"memory":   func(*testing.T) *ginlimit.Limiter { return ginlimit.NewMemoryLimiter() },
 		"disabled": func(*testing.T) *ginlimit.Limiter { return disabled(ginlimit.NewMemoryLimiter()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			captureLogs(t)
 			l := newLimiter(t)
-			for _, window := range []time.Duration{0, -time.Second, 500 * time.Millisecond, 1500 * time.Millisecond, 1, math.MaxInt64, math.MinInt64} {
+			for _, window := range []time.Duration{0, -time.Second, 500 * time.Millisecond, 1500 * time.Millisecond, 1,
+				math.MaxInt64, math.MinInt64} {
 				_, err := l.Check(t.Context(), "alice", 1, window)
 				require.ErrorIs(t, err, ginlimit.ErrInvalidWindow, "%v", window)
 				_, err = l.Peek(t.Context(), "alice", 1, window)
@@ -159,7 +164,9 @@ func TestContradictoryScopesPanicAtStart(t *testing.T) {
 	s := table(t, 1, 1)
 	require.Panics(t, func() { ginlimit.New(l, resolver, ginlimit.WithScope("", s)) })
 	require.Panics(t, func() { ginlimit.New(l.Scope("a"), resolver, ginlimit.WithScope("a", s)) })
-	require.Panics(t, func() { ginlimit.New(l, resolver, ginlimit.WithScope("a", s), ginlimit.WithScope("a", s)) })
+	require.Panics(t, func() {
+		ginlimit.New(l, resolver, ginlimit.WithScope("a", s), ginlimit.WithScope("a", s))
+	})
 	require.NotPanics(t, func() { ginlimit.New(l.Scope("a"), resolver, ginlimit.WithScope("b", s)) })
 }
 

@@ -95,6 +95,8 @@ func (l *load) awaitFrom(begin time.Time, wanted func(status int) bool) {
 	l.await(func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return slices.ContainsFunc(l.answers, func(a answered) bool { return a.sent.After(begin) && wanted(a.status) })
+		return slices.ContainsFunc(l.answers, func(a answered) bool {
+			return a.sent.After(begin) && wanted(a.status)
+		})
 	})
 }

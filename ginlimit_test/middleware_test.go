@@ -116,7 +116,8 @@ func TestObserver(t *testing.T) {
 		require.NoError(t, err)
 	})
 	captureLogs(t)
-	api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1, 9)), ginlimit.WithObserver(observer)))
+	api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 1, 9)),
+		ginlimit.WithObserver(observer)))
 	api.as("alice", headerTier, "no such tier")
 	api.as("alice")
 	l.SetDisabled(true)
@@ -125,7 +126,8 @@ func TestObserver(t *testing.T) {
 	for i, want := range []ginlimit.Event{
 		{Outcome: ginlimit.Admitted, Decision: ginlimit.Decision{Allowed: true, Limit: 1, Window: time.Minute}},
 		{Outcome: ginlimit.Rejected, Decision: ginlimit.Decision{Limit: 1, Window: time.Minute}},
-		{Outcome: ginlimit.Bypassed, Decision: ginlimit.Decision{Allowed: true, Limit: 1, Remaining: 1, Window: time.Minute}},
+		{Outcome: ginlimit.Bypassed, Decision: ginlimit.Decision{Allowed: true, Limit: 1, Remaining: 1,
+			Window: time.Minute}},
 	} {
 		got := events[i]
 		require.Equal(t, i == 1, got.Decision.RetryAfter > 0)

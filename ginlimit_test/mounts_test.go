@@ -53,7 +53,8 @@ func TestAnUnknownTierIsTold(t *testing.T) {
 			marked++
 		}
 	})
-	api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(table(t, 1_000, 1_000)),
+	api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver,
+		ginlimit.WithTiers(table(t, 1_000, 1_000)),
 		ginlimit.WithObserver(observer)))
 	for range 3 {
 		require.Equal(t, "1000", api.as("alice", headerTier, "Gold").Header.Get("X-RateLimit-Limit"))
@@ -79,7 +80,8 @@ func TestARejectionNamesItsScope(t *testing.T) {
 				rejected = e.Decision
 			}
 		})
-		api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(table(t, limits[0], 9)),
+		api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver,
+			ginlimit.WithTiers(table(t, limits[0], 9)),
 			ginlimit.WithScope("images", table(t, limits[1], 9)), ginlimit.WithObserver(observer)))
 		api.as("alice")
 		r := api.as("alice")
@@ -95,7 +97,8 @@ func TestARejectionNamesItsScope(t *testing.T) {
 	}
 }
 
-// R22: a client that leaves during the look-up is no failure, and an outage of the look-up is a line a second.
+// R22: a client that leaves during the look-up is no failure, and an outage of the look-up is a line a
+// second.
 func TestLookUpsThatFail(t *testing.T) {
 	logs := captureLogs(t)
 	var leave context.CancelFunc

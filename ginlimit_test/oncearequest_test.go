@@ -32,14 +32,16 @@ func TestARewrittenRequestIsCountedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rdb := redistest.Start(t).Client(t)
 			limit := func(scope string, n int) gin.HandlerFunc {
-				return ginlimit.New(ginlimit.NewLimiter(rdb).Scope(scope), resolver, append(opts, ginlimit.WithTiers(table(t, n, 100)))...)
+				return ginlimit.New(ginlimit.NewLimiter(rdb).Scope(scope), resolver,
+					append(opts, ginlimit.WithTiers(table(t, n, 100)))...)
 			}
 			five := rewriting(t, limit("", 5))
 			for left := 4; left >= 0; left-- {
 				r := five.get("/v1", headerUser, "alice")
 				require.Equal(t, http.StatusOK, r.StatusCode)
 				require.Equal(t, []string{"5", string(rune('0' + left)), "minute"}, []string{
-					r.Header.Get("X-RateLimit-Limit"), r.Header.Get("X-RateLimit-Remaining"), r.Header.Get("X-RateLimit-Window")})
+					r.Header.Get("X-RateLimit-Limit"), r.Header.Get("X-RateLimit-Remaining"),
+					r.Header.Get("X-RateLimit-Window")})
 			}
 			require.EqualValues(t, 5, rdb.ZCard(t.Context(), "ratelimit:alice:60").Val())
 			require.Equal(t, http.StatusTooManyRequests, five.get("/v1", headerUser, "alice").StatusCode)
@@ -67,7 +69,8 @@ func TestARewrittenRequestThatIsRejectedLeavesNothing(t *testing.T) {
 	api := (&api{t: t}).on(router)
 	require.Equal(t, http.StatusOK, api.get("/v1", headerUser, "alice").StatusCode)
 	require.Equal(t, http.StatusTooManyRequests, api.get("/v1", headerUser, "alice").StatusCode)
-	for _, key := range []string{"ratelimit:alice:60", "ratelimit:alice:86400", "ratelimit:alice:v2:60", "ratelimit:alice:v2:86400"} {
+	for _, key := range []string{"ratelimit:alice:60", "ratelimit:alice:86400", "ratelimit:alice:v2:60",
+		"ratelimit:alice:v2:86400"} {
 		require.EqualValues(t, 1, rdb.ZCard(t.Context(), key).Val(), key)
 	}
 }

@@ -59,7 +59,8 @@ func TestReadmeOpensWithTheTwoCommands(t *testing.T) {
 // The tables of options name every option that there is.
 func TestReadmeNamesEveryOption(t *testing.T) {
 	text := readme(t)
-	out, err := exec.CommandContext(t.Context(), "go", "doc", "-short", "github.com/gin-tiers/ratelimit/ginlimit").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "doc", "-short",
+		"github.com/gin-tiers/ratelimit/ginlimit").Output()
 	require.NoError(t, err)
 	options := regexp.MustCompile(`func (With\w+)\(`).FindAllStringSubmatch(string(out), -1)
 	require.NotEmpty(t, options)

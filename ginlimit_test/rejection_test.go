@@ -38,7 +38,8 @@ func TestTheContractOf429(t *testing.T) {
 			require.Contains(t, r.Header.Get("Content-Type"), "application/json")
 			require.JSONEq(t, `{"error": {"message": "Rate limit exceeded: 5 requests per minute. Retry in 13 s.",
 				"type": "rate_limit_error", "param": null, "code": "rate_limit_exceeded"},
-				"detail": "Rate limit exceeded", "window": "minute", "limit": 5, "remaining": 0, "retry_after": 13}`, r.body)
+				"detail": "Rate limit exceeded", "window": "minute", "limit": 5, "remaining": 0,
+				"retry_after": 13}`, r.body)
 			require.EqualValues(t, 5, api.Handled.Load(), "the handler did not run")
 
 			c.advance(13 * time.Second)
@@ -53,9 +54,11 @@ func TestTheContractOf429(t *testing.T) {
 			wait := 86_400 - 61 + 1 // the first call was 61 s ago, less a millisecond
 			require.Equal(t, strconv.Itoa(wait), r.Header.Get("Retry-After"))
 			require.Equal(t, "false", r.Header.Get("x-should-retry"))
-			require.JSONEq(t, fmt.Sprintf(`{"error": {"message": "Rate limit exceeded: 7 requests per day. Retry in %d s.",
+			require.JSONEq(t, fmt.Sprintf(`{"error": {
+				"message": "Rate limit exceeded: 7 requests per day. Retry in %d s.",
 				"type": "rate_limit_error", "param": null, "code": "daily_limit_exceeded"},
-				"detail": "Rate limit exceeded", "window": "day", "limit": 7, "remaining": 0, "retry_after": %[1]d}`, wait), r.body)
+				"detail": "Rate limit exceeded", "window": "day", "limit": 7, "remaining": 0,
+				"retry_after": %[1]d}`, wait), r.body)
 			require.EqualValues(t, 7, api.Handled.Load())
 		})
 	}

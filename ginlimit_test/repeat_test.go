@@ -62,7 +62,8 @@ func TestLostRepliesOfARequest(t *testing.T) {
 			proxy := redistest.NewProxy(t, srv.Addr)
 			rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr})
 			t.Cleanup(func() { _ = rdb.Close() })
-			api := serve(t, ginlimit.New(ginlimit.NewLimiter(rdb), resolver, append(opts, ginlimit.WithTiers(table(t, 1, 2)))...))
+			api := serve(t, ginlimit.New(ginlimit.NewLimiter(rdb), resolver,
+				append(opts, ginlimit.WithTiers(table(t, 1, 2)))...))
 			proxy.DropReplies(3)
 			require.Equal(t, "1 0 minute", api.as("alice").limits(t))
 			require.Equal(t, 3, proxy.Dropped())

@@ -17,11 +17,15 @@ import (
 func TestNobodySignedIn(t *testing.T) {
 	for name, r := range map[string]ginlimit.TierResolver{
 		"nothing in the context": resolver,
-		"ErrNoSubject":           ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) { return ginlimit.Subject{}, ginlimit.ErrNoSubject }),
+		"ErrNoSubject": ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
+			return ginlimit.Subject{}, ginlimit.ErrNoSubject
+		}),
 		"wrapped ErrNoSubject": ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
 			return ginlimit.Subject{}, fmt.Errorf("session: %w", ginlimit.ErrNoSubject)
 		}),
-		"an empty id": ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) { return ginlimit.Subject{Tier: tiers.Pro}, nil }),
+		"an empty id": ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
+			return ginlimit.Subject{Tier: tiers.Pro}, nil
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), r))
@@ -38,7 +42,8 @@ func TestNobodySignedIn(t *testing.T) {
 // A caller whom an outer limiter has counted and an inner one cannot name stays counted there:
 // guessing credentials is not free.
 func TestNobodySignedInBehindAnotherLimiter(t *testing.T) {
-	byIP := ginlimit.New(ginlimit.NewMemoryLimiter(), ginlimit.ByClientIP(tiers.Free), ginlimit.WithTiers(table(t, 2, 9)))
+	byIP := ginlimit.New(ginlimit.NewMemoryLimiter(), ginlimit.ByClientIP(tiers.Free),
+		ginlimit.WithTiers(table(t, 2, 9)))
 	api := serve(t, byIP, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver))
 	for _, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusTooManyRequests} {
 		r := api.get("/v1/chat")
@@ -65,7 +70,8 @@ func TestTierLookupFails(t *testing.T) {
 	require.Empty(t, r.Header.Values("X-RateLimit-Remaining"), "what the outer limiter told no longer holds")
 	require.Contains(t, logs.String(), "10.0.0.7:5432", "the log has it")
 	require.Zero(t, api.Handled.Load())
-	require.Empty(t, srv.Client(t).Keys(t.Context(), "*").Val(), "nothing consumed, in the limiter before it too")
+	require.Empty(t, srv.Client(t).Keys(t.Context(), "*").Val(),
+		"nothing consumed, in the limiter before it too")
 }
 
 // Two users behind one address have budgets of their own.

@@ -105,7 +105,8 @@ var routes = []struct {
 }
 
 // families are the kinds of keys: those of Check, and the middleware's by what follows the user.
-var families = [...]string{"check", ":60", ":86400", ":images:60", ":images:86400", ":inner:60", ":inner:86400"}
+var families = [...]string{"check", ":60", ":86400", ":images:60", ":images:86400", ":inner:60",
+	":inner:86400"}
 
 func family(key string) int {
 	user, rest, _ := strings.Cut(strings.TrimPrefix(key, "ratelimit:"), ":")
@@ -117,7 +118,8 @@ func family(key string) int {
 
 func soakRouter(t *testing.T, l *ginlimit.Limiter) http.Handler {
 	budgets := ginlimit.WithTiers(table(t, 30, 45))
-	separate, atomic := ginlimit.New(l, resolver, budgets), ginlimit.New(l, resolver, budgets, ginlimit.WithAtomicWindows())
+	separate, atomic := ginlimit.New(l, resolver, budgets), ginlimit.New(l, resolver, budgets,
+		ginlimit.WithAtomicWindows())
 	router := gin.New()
 	router.Use(headerAuth)
 	ok := func(c *gin.Context) { c.Status(http.StatusOK) }
@@ -125,7 +127,8 @@ func soakRouter(t *testing.T, l *ginlimit.Limiter) http.Handler {
 	router.GET("/separate", separate, ok)
 	router.GET("/twice", separate, separate, ok)
 	router.GET("/scoped", ginlimit.New(l, resolver, budgets, ginlimit.WithScope("images", table(t, 10, 15))), ok)
-	router.GET("/stacked", atomic, ginlimit.New(l.Scope("inner"), resolver, ginlimit.WithTiers(table(t, 5, 8))), ok)
+	router.GET("/stacked", atomic, ginlimit.New(l.Scope("inner"), resolver, ginlimit.WithTiers(table(t, 5, 8))),
+		ok)
 	return router
 }
 
@@ -199,7 +202,8 @@ func (s *soak) settle(phase int) (f footprint) {
 	}
 	now := s.rdb.Time(ctx).Val().UnixMilli()
 	for key, log := range s.audit.logs {
-		require.True(t, seen[key] || len(log.live(now)) == 0, "%s is gone, with %d requests in its window", key, len(log.live(now)))
+		require.True(t, seen[key] || len(log.live(now)) == 0, "%s is gone, with %d requests in its window", key,
+			len(log.live(now)))
 	}
 	f.redis = s.info("memory", "used_memory") - inKeys
 

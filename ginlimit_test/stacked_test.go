@@ -55,7 +55,8 @@ func TestStackedLimiters(t *testing.T) {
 			require.Equal(t, "3 0 day", r.limits(t))
 			require.Equal(t, http.StatusTooManyRequests, r.StatusCode)
 			require.EqualValues(t, 1+3, outer())
-			require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:"+id+":images:60").Val(), "nor the inner minute")
+			require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:"+id+":images:60").Val(),
+				"nor the inner minute")
 			require.EqualValues(t, 3, api.Handled.Load())
 		})
 	}
@@ -77,11 +78,13 @@ func TestTwoMountsOnOneScopeCountOnce(t *testing.T) {
 	for name, opts := range modes {
 		t.Run(name, func(t *testing.T) {
 			l := ginlimit.NewLimiter(redistest.Client(t))
-			mount := ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)], ginlimit.WithTiers(table(t, 2, 9)))...)
+			mount := ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)],
+				ginlimit.WithTiers(table(t, 2, 9)))...)
 			api := serve(t, mount, mount)
 			id := redistest.ID(t)
 			require.Equal(t, "2 1 minute", api.as(id).limits(t))
-			require.Equal(t, "2 0 minute", api.as(id).limits(t), "the second mount finds it full and knows the request")
+			require.Equal(t, "2 0 minute", api.as(id).limits(t),
+				"the second mount finds it full and knows the request")
 			require.Equal(t, http.StatusTooManyRequests, api.as(id).StatusCode)
 		})
 	}
@@ -95,7 +98,8 @@ func TestATighterMountOnOneScope(t *testing.T) {
 			rdb := redistest.Client(t)
 			l := ginlimit.NewLimiter(rdb, ginlimit.WithClock(c.now))
 			mount := func(perMinute int) gin.HandlerFunc {
-				return ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)], ginlimit.WithTiers(table(t, perMinute, 100)))...)
+				return ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)],
+					ginlimit.WithTiers(table(t, perMinute, 100)))...)
 			}
 			api := serve(t, mount(100), mount(2))
 			id := redistest.ID(t)
@@ -129,7 +133,8 @@ func TestABurstUnderATighterMountOnOneScope(t *testing.T) {
 					l = ginlimit.NewLimiter(redistest.Client(t))
 				}
 				mount := func(perMinute int) gin.HandlerFunc {
-					return ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)], ginlimit.WithTiers(table(t, perMinute, 1000)))...)
+					return ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)],
+						ginlimit.WithTiers(table(t, perMinute, 1000)))...)
 				}
 				api := serve(t, mount(50), mount(10))
 				for range 5 {
@@ -175,7 +180,8 @@ func TestAMountThatFailsKeepsWhatOthersCounted(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	require.NoError(t, luascripts.SlidingWindow.Load(t.Context(), rdb).Err())
 	l := ginlimit.NewLimiter(&failingScripter{Scripter: rdb, fail: 4})
-	api := serve(t, ginlimit.New(l, resolver), ginlimit.New(l, resolver, ginlimit.WithFailurePolicy(ginlimit.FailOpen())))
+	api := serve(t, ginlimit.New(l, resolver), ginlimit.New(l, resolver,
+		ginlimit.WithFailurePolicy(ginlimit.FailOpen())))
 	require.Equal(t, http.StatusOK, api.as("alice").StatusCode)
 	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:alice:60").Val())
 	require.EqualValues(t, 1, rdb.ZCard(t.Context(), "ratelimit:alice:86400").Val())
@@ -189,7 +195,8 @@ func TestWithScope(t *testing.T) {
 			if store == "redis" {
 				l = ginlimit.NewLimiter(redistest.Client(t), ginlimit.WithClock(c.now))
 			}
-			api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 4, 5)), ginlimit.WithScope("images", table(t, 2, 9))))
+			api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 4, 5)),
+				ginlimit.WithScope("images", table(t, 2, 9))))
 			id := redistest.ID(t)
 			left := func() string {
 				t.Helper()

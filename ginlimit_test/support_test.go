@@ -53,7 +53,8 @@ var resolver = ginlimit.FromContext("user_id", "tier")
 // table is a tier table of one tier, free.
 func table(t *testing.T, perMinute, perDay int) *tiers.Store {
 	t.Helper()
-	s, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: {PerMinute: perMinute, PerDay: perDay}})
+	s, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: {PerMinute: perMinute,
+		PerDay: perDay}})
 	require.NoError(t, err)
 	return s
 }

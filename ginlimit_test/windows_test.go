@@ -41,7 +41,8 @@ func TestShortestWindowFirst(t *testing.T) {
 
 			// The minute has room: the day rejects, and the minute stays as it was.
 			c.advance(30 * time.Second)
-			require.NoError(t, rdb.ZRemRangeByScore(t.Context(), minute, "0", strconv.FormatInt(c.now().Add(-time.Minute).UnixMilli(), 10)).Err())
+			require.NoError(t, rdb.ZRemRangeByScore(t.Context(), minute, "0",
+				strconv.FormatInt(c.now().Add(-time.Minute).UnixMilli(), 10)).Err())
 			require.NoError(t, rdb.PExpire(t.Context(), minute, 25*time.Second).Err())
 			before, err := rdb.ZRangeWithScores(t.Context(), minute, 0, -1).Result()
 			require.NoError(t, err)
@@ -66,8 +67,10 @@ func TestShortestWindowFirst(t *testing.T) {
 func TestAtomicDecisionsUnderConcurrency(t *testing.T) {
 	srv := redistest.Start(t)
 	first, second := ginlimit.NewLimiter(srv.Client(t)), ginlimit.NewLimiter(srv.Client(t))
-	opts := []ginlimit.Option{ginlimit.WithTiers(table(t, 50, 50)), ginlimit.WithScope("images", table(t, 10, 20))}
-	apis := []*api{serve(t, ginlimit.New(first, resolver, opts...)), serve(t, ginlimit.New(second, resolver, opts...))}
+	opts := []ginlimit.Option{ginlimit.WithTiers(table(t, 50, 50)),
+		ginlimit.WithScope("images", table(t, 10, 20))}
+	apis := []*api{serve(t, ginlimit.New(first, resolver, opts...)),
+		serve(t, ginlimit.New(second, resolver, opts...))}
 	for round := range 5 {
 		id := fmt.Sprint("user", round)
 		var wg sync.WaitGroup
@@ -128,7 +131,8 @@ func TestGivingBackOverASlowLink(t *testing.T) {
 func TestATieIsTheShorterWindows(t *testing.T) {
 	for name, opts := range modes {
 		t.Run(name, func(t *testing.T) {
-			api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, append(opts, ginlimit.WithTiers(table(t, 3, 3)))...))
+			api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver,
+				append(opts, ginlimit.WithTiers(table(t, 3, 3)))...))
 			require.Equal(t, "3 2 minute", api.as("alice").limits(t))
 		})
 	}

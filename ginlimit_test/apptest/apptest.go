@@ -1,5 +1,5 @@
-// Package apptest builds the example app and runs it as a process of its own, so that tests meet it as its users do: over
-// a socket, with settings from the environment, and with signals.
+// Package apptest builds the example app and runs it as a process of its own, so that tests meet it as its
+// users do: over a socket, with settings from the environment, and with signals.
 package apptest
 
 import (
@@ -27,7 +27,8 @@ func Build(tb testing.TB) string {
 	require.NoError(tb, err)
 	binary := filepath.Join(tb.TempDir(), "example_app")
 	build := exec.CommandContext(tb.Context(), "go", "build", "-o", binary, "./example_app")
-	build.Dir = strings.TrimSpace(string(dir)) // also from a nested module, whose go.sum does not know what the app needs
+	// also from a nested module, whose go.sum does not know what the app needs
+	build.Dir = strings.TrimSpace(string(dir))
 	out, err := build.CombinedOutput()
 	require.NoError(tb, err, "%s", out)
 	return binary
@@ -44,8 +45,9 @@ type App struct {
 	ended  chan struct{} // closed once it has ended
 }
 
-// Start runs a binary that Build made and returns once the app listens. Its environment is env, such as "REDIS_URL=…", and
-// nothing else; unless env says otherwise it listens on a free loopback port. It is killed at the end of the test.
+// Start runs a binary that Build made and returns once the app listens. Its environment is env, such as
+// "REDIS_URL=…", and nothing else; unless env says otherwise it listens on a free loopback port. It is killed
+// at the end of the test.
 func Start(tb testing.TB, binary string, env ...string) *App {
 	tb.Helper()
 	a := launch(tb, binary, env)

@@ -73,12 +73,13 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// leaks are the goroutines that began since before and do not end, each with its stack. A server that the run restarted
-// has one for its process, which ends with the test.
+// leaks are the goroutines that began since before and do not end, each with its stack. A server that the run
+// restarted has one for its process, which ends with the test.
 func leaks(before goleak.Option) []string {
 	var err error
 	for begin := time.Now(); time.Since(begin) < 5*time.Second; {
-		err = goleak.Find(before, goleak.IgnoreAnyFunction("github.com/gin-tiers/ratelimit/ginlimit_test/redistest.startProcess.func1"))
+		err = goleak.Find(before,
+			goleak.IgnoreAnyFunction("github.com/gin-tiers/ratelimit/ginlimit_test/redistest.startProcess.func1"))
 		if err == nil {
 			return nil
 		}
@@ -89,9 +90,10 @@ func leaks(before goleak.Option) []string {
 // markdown is the table, with what it needs to be understood.
 func markdown(results []*result) string {
 	var b strings.Builder
-	columns := []string{"fault", "callers of FailClosed", "of FailOpen", "of FailLocal", "admitted above the limit, at most",
-		"measured: closed, open, local", "slowest decision: warm, cold connection", "median, breaker open", "enforcing again after",
-		"goroutines left"}
+	columns := []string{"fault", "callers of FailClosed", "of FailOpen", "of FailLocal",
+		"admitted above the limit, at most",
+		"measured: closed, open, local", "slowest decision: warm, cold connection", "median, breaker open",
+		"enforcing again after", "goroutines left"}
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, r := range results {
 		median, back, unlimited := "never open", "never lost", ""
@@ -109,10 +111,11 @@ func markdown(results []*result) string {
 			r.excess[closed], r.excess[open], r.excess[local], r.warm, r.cold, median, back, r.leaked)
 	}
 	fmt.Fprintf(&b, `
-Callers: answers during the fault. Above the limit: the most that any user was admitted in any true window, less the limit,
-which is %d a minute for most. FailOpen's unlimited passes are not in it; FailLocal's memory limiter counts for itself, so
-it may add the limit once more. The server's clock cannot be moved here: the rows on clock steps use WithClock, which is not
-the default. Measured on %s with %s and go-redis %s, on %d CPUs which the Redis servers and the callers share.
+Callers: answers during the fault. Above the limit: the most that any user was admitted in any true window,
+less the limit, which is %d a minute for most. FailOpen's unlimited passes are not in it; FailLocal's memory
+limiter counts for itself, so it may add the limit once more. The server's clock cannot be moved here: the
+rows on clock steps use WithClock, which is not the default. Measured on %s with %s and go-redis %s, on %d
+CPUs which the Redis servers and the callers share.
 `, limit, redisVersion(), runtime.Version(), redis.Version(), runtime.NumCPU())
 	return b.String()
 }

@@ -12,19 +12,23 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// clusterFaults befall several servers. Those of the shared Cluster come in an order in which each leaves enough of it.
+// clusterFaults befall several servers. Those of the shared Cluster come in an order in which each leaves
+// enough of it.
 var clusterFaults = []fault{
 	{name: "Cluster: CLUSTERDOWN", bound: nothing, opens: true, clusters: true, inject: clusterDown},
 	{name: "Cluster: slots move", bound: nothing, clusters: true, inject: slotsMove},
-	{name: "Cluster: a master killed, its replica promoted", bound: lostAll, opens: true, clusters: true, promoted: true,
-		victims: notFree, inject: func(r *run) { loseMaster(r, r.cluster.Nodes[0], (*redistest.Server).Kill) }},
-	{name: "Cluster: a master hung, its replica promoted", bound: lostAll, opens: true, clusters: true, promoted: true,
-		victims: notFree, inject: func(r *run) { loseMaster(r, r.cluster.Nodes[1], (*redistest.Server).Pause) }},
+	{name: "Cluster: a master killed, its replica promoted", bound: lostAll,
+		opens: true, clusters: true, promoted: true, victims: notFree,
+		inject: func(r *run) { loseMaster(r, r.cluster.Nodes[0], (*redistest.Server).Kill) }},
+	{name: "Cluster: a master hung, its replica promoted", bound: lostAll,
+		opens: true, clusters: true, promoted: true, victims: notFree,
+		inject: func(r *run) { loseMaster(r, r.cluster.Nodes[1], (*redistest.Server).Pause) }},
 	{name: "Sentinel: the master killed, its replica promoted", bound: lostAll, opens: true, promoted: true,
 		inject: loseSentinelMaster},
 }
 
-// clusterDown takes a slot, of none of the users, from its master. A Cluster that does not cover all slots serves none.
+// clusterDown takes a slot, of none of the users, from its master. A Cluster that does not cover all slots
+// serves none.
 func clusterDown(r *run) {
 	r.onCluster()
 	admin := r.cluster.Client(r.T)
@@ -89,7 +93,8 @@ func loseMaster(r *run, victim *redistest.Server, lose func(*redistest.Server)) 
 	r.heal(func() { require.NotEqual(r, victim, r.cluster.MasterOf(r, r.key(r.users[nil][0], time.Minute))) })
 }
 
-// loseSentinelMaster kills the master of a Sentinel set, to which clients have connected with the settings of redisclient.
+// loseSentinelMaster kills the master of a Sentinel set, to which clients have connected with the settings of
+// redisclient.
 func loseSentinelMaster(r *run) {
 	set := redistest.StartSentinel(r.T)
 	template, err := redisclient.New(set.Master.URL())

@@ -54,7 +54,8 @@ var networkFaults = []fault{
 				for _, s := range r.services {
 					for range 2 {
 						conn := s.client.(*redis.Client).Conn() // the application's own, for something that does not end
-						require.Eventually(r, func() bool { return conn.Ping(r.Context()).Err() == nil }, 10*time.Second, time.Millisecond)
+						require.Eventually(r, func() bool { return conn.Ping(r.Context()).Err() == nil }, 10*time.Second,
+							time.Millisecond)
 						held = append(held, conn)
 					}
 				}

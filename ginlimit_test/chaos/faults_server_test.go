@@ -22,10 +22,11 @@ var serverFaults = []fault{
 			return srv.Restart
 		})},
 	{name: "Redis killed and restarted, AOF everysec", bound: lostLastSecond, opens: true,
-		inject: onOneServer([]string{"--appendonly", "yes", "--appendfsync", "everysec"}, func(_ *run, srv *redistest.Server) func() {
-			srv.Kill()
-			return srv.Restart
-		})},
+		inject: onOneServer([]string{"--appendonly", "yes", "--appendfsync", "everysec"},
+			func(_ *run, srv *redistest.Server) func() {
+				srv.Kill()
+				return srv.Restart
+			})},
 	{name: "SCRIPT FLUSH every 10 ms", bound: nothing,
 		inject: onOneServer(nil, func(r *run, srv *redistest.Server) func() {
 			admin := srv.Client(r.T)
@@ -90,8 +91,8 @@ var serverFaults = []fault{
 	{name: "clock steps back 61 s (WithClock)", bound: nothing, inject: byClock(-61 * time.Second)},
 }
 
-// othersAreServed asserts that Redis goes on deciding for those whom the fault does not concern: no breaker opens, unless a
-// machine that is busy made enough of their decisions fail.
+// othersAreServed asserts that Redis goes on deciding for those whom the fault does not concern: no breaker
+// opens, unless a machine that is busy made enough of their decisions fail.
 func othersAreServed(r *run) {
 	late := 0
 	for _, c := range r.during() {

@@ -71,7 +71,8 @@ type load struct {
 
 func startLoad(t *testing.T, services []*service, users map[*service][]*user) *load {
 	t.Helper()
-	l := &load{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: 10 * time.Second}}
+	l := &load{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32},
+		Timeout: 10 * time.Second}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
 	run := func(u *user, services ...*service) {

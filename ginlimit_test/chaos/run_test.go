@@ -62,8 +62,10 @@ func (r *run) onCluster() {
 	})
 }
 
-// serve starts the three services and their users, whose past admin writes, and returns once all of them are at work.
-func (r *run) serve(admin redis.UniversalClient, connect func() redis.UniversalClient, opts ...ginlimit.LimiterOption) {
+// serve starts the three services and their users, whose past admin writes, and returns once all of them are
+// at work.
+func (r *run) serve(admin redis.UniversalClient, connect func() redis.UniversalClient,
+	opts ...ginlimit.LimiterOption) {
 	r.Helper()
 	r.connect, r.options = connect, opts
 	r.users = map[*service][]*user{}
@@ -118,7 +120,8 @@ func (r *run) remember(admin redis.UniversalClient, u *user) {
 		at := now.Add(-ago)
 		member := uuid.NewString()
 		for _, window := range windows {
-			require.NoError(r, admin.ZAdd(r.Context(), r.key(u, window), redis.Z{Score: float64(at.UnixMilli()), Member: member}).Err())
+			require.NoError(r, admin.ZAdd(r.Context(), r.key(u, window),
+				redis.Z{Score: float64(at.UnixMilli()), Member: member}).Err())
 			require.NoError(r, admin.Expire(r.Context(), r.key(u, window), window+time.Second).Err())
 			if window == time.Minute {
 				u.minute = append(u.minute, faulttest.Span{Begin: at, End: at})

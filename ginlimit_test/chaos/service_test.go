@@ -52,8 +52,8 @@ func (p policy) option() ginlimit.Option {
 	return ginlimit.WithFailurePolicy(ginlimit.FailClosed())
 }
 
-// service is a Gin service with a limiter, a client and a failure policy of its own. It serves GET /atomic and GET
-// /separate, which decide the minute and the day together or one by one.
+// service is a Gin service with a limiter, a client and a failure policy of its own. It serves GET /atomic
+// and GET /separate, which decide the minute and the day together or one by one.
 type service struct {
 	policy policy
 	url    string
@@ -77,18 +77,21 @@ const (
 	headerCall = "Chaos-Call" // identifies the request
 )
 
-func newService(t *testing.T, p policy, client redis.UniversalClient, opts ...ginlimit.LimiterOption) *service {
+func newService(t *testing.T, p policy, client redis.UniversalClient,
+	opts ...ginlimit.LimiterOption) *service {
 	t.Helper()
 	s := &service{policy: p, client: client, verdicts: map[string]verdict{}}
 	table, err := tiers.NewStore(tiers.Free, limits)
 	require.NoError(t, err)
 	limiter := ginlimit.NewLimiter(client, opts...)
-	limited := []ginlimit.Option{ginlimit.WithTiers(table), ginlimit.WithObserver(ginlimit.ObserverFunc(s.observe)), p.option()}
+	limited := []ginlimit.Option{ginlimit.WithTiers(table),
+		ginlimit.WithObserver(ginlimit.ObserverFunc(s.observe)), p.option()}
 	resolver := ginlimit.FromContext("user_id", "tier")
 
 	router := gin.New()
 	router.Use(s.time)
-	router.GET("/atomic", ginlimit.New(limiter, resolver, append(limited, ginlimit.WithAtomicWindows())...), handle)
+	router.GET("/atomic", ginlimit.New(limiter, resolver, append(limited, ginlimit.WithAtomicWindows())...),
+		handle)
 	router.GET("/separate", ginlimit.New(limiter, resolver, limited...), handle)
 	srv := httptest.NewServer(router)
 	t.Cleanup(srv.Close)

@@ -29,7 +29,8 @@ type result struct {
 	leaked  int
 }
 
-// slowest is the length of the longest span. One that only a machine that was too busy for its timers explains is marked.
+// slowest is the length of the longest span. One that only a machine that was too busy for its timers
+// explains is marked.
 func slowest(decisions []faulttest.Span) string {
 	var worst time.Duration
 	for _, d := range decisions {
@@ -44,7 +45,8 @@ func slowest(decisions []faulttest.Span) string {
 // verify asserts what is promised of every fault, and returns what was measured.
 func (r *run) verify() *result {
 	r.Helper()
-	res := &result{fault: r.fault.name, bound: r.fault.bound.text, callers: map[policy]string{}, excess: map[policy]int{}}
+	res := &result{fault: r.fault.name, bound: r.fault.bound.text, callers: map[policy]string{},
+		excess: map[policy]int{}}
 	for _, c := range r.load.all() {
 		r.verifyAnswer(c)
 	}
@@ -91,13 +93,15 @@ func (r *run) failed(s *service) (failed []faulttest.Span) {
 }
 
 // betrays finds, in an answer, what only a log may tell.
-var betrays = regexp.MustCompile(`(?i)redis|dial|tcp|eof|reset|broken|i/o|timeout|deadline|context|127\.|localhost|\w:\d+` +
-	`|no(auth|perm|script)|readonly|wrongtype|oom|busy|clusterdown|moved|loading|breaker|panic|goroutine|lua`)
+var betrays = regexp.MustCompile(`(?i)redis|dial|tcp|eof|reset|broken|i/o|timeout|deadline|context|127\.` +
+	`|localhost|\w:\d+|no(auth|perm|script)|readonly|wrongtype|oom|busy|clusterdown|moved|loading|breaker` +
+	`|panic|goroutine|lua`)
 
 // verifyAnswer asserts that the answer is that of a decision, or of the service's failure policy.
 func (r *run) verifyAnswer(c *call) {
 	r.Helper()
-	about := fmt.Sprintf("%v, %v after the fault began, %s: %s", c, c.sent.Sub(r.began), c.verdict.outcome, c.body)
+	about := fmt.Sprintf("%v, %v after the fault began, %s: %s", c, c.sent.Sub(r.began), c.verdict.outcome,
+		c.body)
 	require.NoError(r, c.err, about)
 	require.NotRegexp(r, betrays, c.body, about)
 	limited := len(c.header.Values(ginlimit.HeaderLimit)) == 1
@@ -136,8 +140,8 @@ func errorCode(body string) string {
 	return answer.Error.Code
 }
 
-// verifyWindow asserts that what was admitted stays within the limit and the bound of the fault, and returns by how much
-// it was above the limit.
+// verifyWindow asserts that what was admitted stays within the limit and the bound of the fault, and returns
+// by how much it was above the limit.
 func (r *run) verifyWindow(of policy, u *user, window time.Duration, limit int) (excess int) {
 	r.Helper()
 	byRedis, byMemory := u.minute, []faulttest.Span(nil)
@@ -158,15 +162,18 @@ func (r *run) verifyWindow(of policy, u *user, window time.Duration, limit int) 
 	if r.fault.concerns(u) {
 		bound = r.fault.bound.of(r, u, limit)
 	}
-	require.LessOrEqual(r, mostInOneWindow(byRedis, window), limit+bound, "a %s user in %v, by Redis", u.profile, window)
-	require.LessOrEqual(r, mostInOneWindow(byMemory, window), limit, "a %s user in %v, by the memory limiter", u.profile, window)
+	require.LessOrEqual(r, mostInOneWindow(byRedis, window), limit+bound, "a %s user in %v, by Redis", u.profile,
+		window)
+	require.LessOrEqual(r, mostInOneWindow(byMemory, window), limit, "a %s user in %v, by the memory limiter",
+		u.profile, window)
 	if of == local {
 		byRedis = append(byRedis, byMemory...)
 	}
 	return max(0, mostInOneWindow(byRedis, window)-limit)
 }
 
-// verifyLatency asserts that every decision of the run kept to the limiter's timeout, and that an open breaker takes none.
+// verifyLatency asserts that every decision of the run kept to the limiter's timeout, and that an open
+// breaker takes none.
 func (r *run) verifyLatency(res *result) {
 	r.Helper()
 	var instant []time.Duration

@@ -13,11 +13,12 @@ import (
 // clockStep is how much shorter than itself a window may seem: scores are whole milliseconds, rounded down.
 const clockStep = 2 * time.Millisecond
 
-// mostInOneWindow returns how many admissions were certainly in one true window: those whose spans lie within a stretch
-// that is shorter than the window. It never counts too many, since each was made somewhere within its span; one that may
-// have been in the window, or not, is left out.
+// mostInOneWindow returns how many admissions were certainly in one true window: those whose spans lie within
+// a stretch that is shorter than the window. It never counts too many, since each was made somewhere within
+// its span; one that may have been in the window, or not, is left out.
 func mostInOneWindow(admitted []faulttest.Span, window time.Duration) (most int) {
-	byBegin := slices.SortedFunc(slices.Values(admitted), func(a, b faulttest.Span) int { return a.Begin.Compare(b.Begin) })
+	earlier := func(a, b faulttest.Span) int { return a.Begin.Compare(b.Begin) }
+	byBegin := slices.SortedFunc(slices.Values(admitted), earlier)
 	for i, first := range byBegin {
 		closes := first.Begin.Add(window - clockStep)
 		n := 0

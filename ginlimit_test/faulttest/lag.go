@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Lag measures how late this process is because its machine has no processor for it. Whatever bound a timer keeps is
-// exceeded by as much, so Allow adds that: a busy machine does not fail a test, and an idle one excuses nothing.
-// Its methods are safe for concurrent use.
+// Lag measures how late this process is because its machine has no processor for it. Whatever bound a timer
+// keeps is exceeded by as much, so Allow adds that: a busy machine does not fail a test, and an idle one
+// excuses nothing. Its methods are safe for concurrent use.
 type Lag struct {
 	mu      sync.Mutex
 	samples []sample
@@ -53,8 +53,8 @@ func MeasureLag(tb testing.TB) *Lag {
 	return l
 }
 
-// sample notes the longest that anything had to wait for a processor since the last one: the sample itself, a goroutine
-// that Go's scheduler had ready, or a thread that the system had.
+// sample notes the longest that anything had to wait for a processor since the last one: the sample itself, a
+// goroutine that Go's scheduler had ready, or a thread that the system had.
 func (l *Lag) sample(due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,8 @@ func goroutines() *metrics.Float64Histogram {
 	return samples[0].Value.Float64Histogram()
 }
 
-// threads tells how long each was ready to run and did not: the second field of Linux's schedstat, in nanoseconds.
+// threads tells how long each was ready to run and did not: the second field of Linux's schedstat, in
+// nanoseconds.
 func threads() map[string]time.Duration {
 	waited := map[string]time.Duration{}
 	names, _ := filepath.Glob("/proc/self/task/*/schedstat")
@@ -102,12 +103,13 @@ const (
 	// probeInterval is that of ginlimit's circuit breaker.
 	probeInterval = 250 * time.Millisecond
 
-	// maxWaits is how many waits at most come one after another in what is bounded: for a timer, a processor, a lock.
+	// maxWaits is how many waits at most come one after another in what is bounded: for a timer, a processor, a
+	// lock.
 	maxWaits = 8
 )
 
-// Allow is a bound as this machine could keep it during s. Each decision that failed within s only because the machine was
-// late adds what it cost: its own time, and that until the circuit breaker's next probe.
+// Allow is a bound as this machine could keep it during s. Each decision that failed within s only because
+// the machine was late adds what it cost: its own time, and that until the circuit breaker's next probe.
 func (l *Lag) Allow(bound time.Duration, s Span, failed ...Span) time.Duration {
 	allowed := bound + Computing + l.During(s)
 	for _, f := range failed {
@@ -118,8 +120,8 @@ func (l *Lag) Allow(bound time.Duration, s Span, failed ...Span) time.Duration {
 	return allowed
 }
 
-// During returns the longest that the machine may have delayed what took s: the sum of the worst delays, one for each of
-// its waits.
+// During returns the longest that the machine may have delayed what took s: the sum of the worst delays, one
+// for each of its waits.
 func (l *Lag) During(s Span) (sum time.Duration) {
 	if l.last().Before(s.End) {
 		l.sample(time.Now())

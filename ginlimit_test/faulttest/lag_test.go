@@ -29,12 +29,14 @@ func TestLagAllows(t *testing.T) {
 	busy := Span{at(6), at(37)}
 	require.Equal(t, time.Second+Computing+21*time.Millisecond, l.Allow(time.Second, busy))
 	require.Equal(t, l.Allow(time.Second, busy)+busy.Length()+250*time.Millisecond,
-		l.Allow(time.Second, busy, busy, Span{at(1), at(5)}), "one of two decisions failed because the machine was late")
+		l.Allow(time.Second, busy, busy,
+			Span{at(1), at(5)}), "one of two decisions failed because the machine was late")
 
 	for i := range 20 {
 		l.samples = append(l.samples, sample{at(200 + i), time.Duration(i) * time.Millisecond})
 	}
-	require.Equal(t, (12+13+14+15+16+17+18+19)*time.Millisecond, l.During(Span{at(150), at(219)}), "the worst of a long chain")
+	require.Equal(t, (12+13+14+15+16+17+18+19)*time.Millisecond, l.During(Span{at(150), at(219)}),
+		"the worst of a long chain")
 }
 
 // What had to wait for a processor is seen, be it a goroutine or a thread.

@@ -14,8 +14,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// bench is what all rows share: one server, one client with go-redis's default settings, an AutoPipeliner of it, and how
-// they are loaded.
+// bench is what all rows share: one server, one client with go-redis's default settings, an AutoPipeliner of
+// it, and how they are loaded.
 type bench struct {
 	options
 	rdb     *redis.Client
@@ -89,7 +89,8 @@ func (b *bench) with(r row, f func(*load) error) error {
 // warmLimit bounds a warming up.
 const warmLimit = 30 * time.Second
 
-// warm lets every user of the row decide once, or as often as fills the window, if the logs stay as they are then.
+// warm lets every user of the row decide once, or as often as fills the window, if the logs stay as they are
+// then.
 func (b *bench) warm(ctx context.Context, r row) error {
 	return b.with(r, func(l *load) error {
 		turn := l.turn()
@@ -104,8 +105,9 @@ func (b *bench) warm(ctx context.Context, r row) error {
 	})
 }
 
-// verify fails unless the row limits: of six calls of a new user, one after the other, three are admitted where the limit
-// is three, and none after the first rejection. What looks fast because it does not limit would be found here.
+// verify fails unless the row limits: of six calls of a new user, one after the other, three are admitted
+// where the limit is three, and none after the first rejection. What looks fast because it does not limit
+// would be found here.
 func (b *bench) verify(ctx context.Context, r row) error {
 	trials := [][]int{{3, 100}, {100, 3}}
 	if r.visits > 0 {

@@ -30,15 +30,16 @@ var columns = []struct {
 	name     string
 	decimals int
 }{
-	{"decisions/s (range)", 0}, {"p50 ms", 2}, {"p99 ms", 2}, {"allocs", 1}, {"B allocated", 0}, {"round trips", 3},
-	{"B to and from Redis", 0}, {"µs in Redis commands", 2}, {"µs of Redis CPU", 2}, {"µs of CPU here", 2},
+	{"decisions/s (range)", 0}, {"p50 ms", 2}, {"p99 ms", 2}, {"allocs", 1}, {"B allocated", 0},
+	{"round trips", 3}, {"B to and from Redis", 0}, {"µs in Redis commands", 2}, {"µs of Redis CPU", 2},
+	{"µs of CPU here", 2},
 }
 
 // cell is one row measured once, by column.
 type cell []float64
 
-// measure runs one cell, on the keys that earlier ones left or on logs made anew. A verdict that the row must not give is
-// an error.
+// measure runs one cell, on the keys that earlier ones left or on logs made anew. A verdict that the row must
+// not give is an error.
 func (b *bench) measure(ctx context.Context, r row) (c cell, err error) {
 	return c, b.with(r, func(l *load) error {
 		if r.remade() {
@@ -95,8 +96,9 @@ func cellOf(r row, l *load, t tally, s spending) cell {
 	}
 }
 
-// spending is what the server, by the names of INFO, and this process have spent since they started. A command has the µs
-// inside it, from clients and from scripts alike. Asking the server is in the next answer, not in this one, but for one read.
+// spending is what the server, by the names of INFO, and this process have spent since they started. A
+// command has the µs inside it, from clients and from scripts alike. Asking the server is in the next answer,
+// not in this one, but for one read.
 type spending map[string]float64
 
 func (b *bench) spent(ctx context.Context) (spending, error) {

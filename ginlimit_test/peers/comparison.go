@@ -37,8 +37,8 @@ type comparison struct {
 	slices  int // cells of a round
 }
 
-// compare makes sure of all rows, and measures them. A round has several slices; a slice measures each row once, shortly,
-// and each slice begins with another row: what a busy machine does to one row it does to all.
+// compare makes sure of all rows, and measures them. A round has several slices; a slice measures each row
+// once, shortly, and each slice begins with another row: what a busy machine does to one row it does to all.
 func (b *bench) compare(ctx context.Context, part string, progress io.Writer) (c comparison, err error) {
 	all, slices, err := rows(part, b.options)
 	if err != nil {
@@ -129,8 +129,8 @@ type ratio struct {
 }
 
 func writeRatios(w io.Writer, ratios []ratio) {
-	fmt.Fprint(w, "\n### Ratios\n\n| ratio, above 1 is better | by time (range) | aim | | by CPU time (range) |\n"+
-		"|---|---|---|---|---|\n")
+	fmt.Fprint(w, "\n### Ratios\n\n"+
+		"| ratio, above 1 is better | by time (range) | aim | | by CPU time (range) |\n|---|---|---|---|---|\n")
 	for _, r := range ratios {
 		want, verdict := fmt.Sprintf("%.2f", r.want), "met"
 		switch short := 100 * (1 - r.rounds.median()/r.want); {
@@ -160,17 +160,18 @@ func (c comparison) ratios() []ratio {
 	}
 	return []ratio{
 		rates("one window, decisions/s, plain client: ours / best peer"+named(one), ours, one, 0.9),
-		rates("one window, decisions/s, plain client: our script's five commands, deciding nothing / best peer"+named(one),
-			c.find(groupBaseline, commandsAlone, false), one, 0),
-		rates("one window, decisions/s: ours over AutoPipeline / best peer, plain client"+named(one), oursAuto, one, 1.1),
+		rates("one window, decisions/s, plain client: our script's five commands, deciding nothing / best peer"+
+			named(one), c.find(groupBaseline, commandsAlone, false), one, 0),
+		rates("one window, decisions/s: ours over AutoPipeline / best peer, plain client"+named(one),
+			oursAuto, one, 1.1),
 		rates("one window, decisions/s: ours / redis_rate, both over AutoPipeline",
 			oursAuto, c.find(groupOne, redisRate, true), 0.95),
 		rates("two windows, decisions/s: ours, atomic, over AutoPipeline / best peer, plain client"+named(two),
 			c.find(groupTwo, ginlimitAtomic, true), two, 1.5),
 		added("HTTP, two windows, added time, plain client: best peer"+named(web)+" / ours, atomic",
 			web, c.find(groupHTTP, ginlimitAtomic, false), 1.0),
-		added("HTTP, two windows, added time: best peer, plain client"+named(web)+" / ours, atomic, over AutoPipeline",
-			web, c.find(groupHTTP, ginlimitAtomic, true), 1.4),
+		added("HTTP, two windows, added time: best peer, plain client"+named(web)+
+			" / ours, atomic, over AutoPipeline", web, c.find(groupHTTP, ginlimitAtomic, true), 1.4),
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// fixture is the testing.TB of a program: it lends redistest to a run that is no test. What fails ends the program; Close
-// undoes what was set up. Methods that are not here are not to be called.
+// fixture is the testing.TB of a program: it lends redistest to a run that is no test. What fails ends the
+// program; Close undoes what was set up. Methods that are not here are not to be called.
 type fixture struct {
 	testing.TB
 	undo []func()

@@ -55,8 +55,8 @@ func ginlimitScript(rdb redis.UniversalClient, windows []window) (decide, error)
 	}, nil
 }
 
-// newGinlimit has patience where deadlines are heeded: on a busy machine a call may take longer than a request should
-// wait.
+// newGinlimit has patience where deadlines are heeded: on a busy machine a call may take longer than a
+// request should wait.
 func newGinlimit(rdb redis.UniversalClient) *ginlimit.Limiter {
 	if c, ok := rdb.(interface{ Options() *redis.Options }); ok && c.Options().ContextTimeoutEnabled {
 		return ginlimit.NewLimiter(rdb, ginlimit.WithTimeout(10*time.Second))
@@ -64,7 +64,7 @@ func newGinlimit(rdb redis.UniversalClient) *ginlimit.Limiter {
 	return ginlimit.NewLimiter(rdb)
 }
 
-func ginlimitMiddleware(opts ...ginlimit.Option) func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error) {
+func ginlimitMiddleware(opts ...ginlimit.Option) middleware {
 	return func(rdb redis.UniversalClient, windows []window) ([]gin.HandlerFunc, error) {
 		table, err := tiers.NewStore(tierOfAll, map[tiers.Tier]tiers.Limits{
 			tierOfAll: {PerMinute: windows[0].limit, PerDay: windows[1].limit},

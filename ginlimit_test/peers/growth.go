@@ -63,7 +63,8 @@ func (b *bench) refill(ctx context.Context, r row) error {
 
 // writeMemory writes what a full log takes of the server's memory.
 func (b *bench) writeMemory(ctx context.Context, w io.Writer) error {
-	fmt.Fprint(w, "\n### Memory of a full log\n\n| limit | bytes | bytes a request | encoding |\n|--:|--:|--:|---|\n")
+	fmt.Fprint(w,
+		"\n### Memory of a full log\n\n| limit | bytes | bytes a request | encoding |\n|--:|--:|--:|---|\n")
 	for _, limit := range []int{5, 60, 100, 128, 129, 600, 5_000, 100_000} {
 		if limit > b.growth {
 			break

@@ -36,8 +36,8 @@ func serve(l limiter, rdb redis.UniversalClient, windows []window) (addr string,
 	return srv.Listener.Addr().String(), srv.Close, nil
 }
 
-// get decides by a request on a connection of its own, for one goroutine: 200 is allowed, 429 is not. The client allocates
-// nothing, so the allocations that are counted are the server's.
+// get decides by a request on a connection of its own, for one goroutine: 200 is allowed, 429 is not. The
+// client allocates nothing, so the allocations that are counted are the server's.
 func get(client *fasthttp.HostClient) decide {
 	var req fasthttp.Request
 	var resp fasthttp.Response

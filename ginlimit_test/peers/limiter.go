@@ -17,7 +17,8 @@ type window struct {
 	length time.Duration
 }
 
-// verdict is a decision on one request. A limiter with a middleware of its own need not fill in more than allowed.
+// verdict is a decision on one request. A limiter with a middleware of its own need not fill in more than
+// allowed.
 type verdict struct {
 	allowed    bool
 	remaining  int
@@ -30,8 +31,8 @@ type decide func(ctx context.Context, user string) (verdict, error)
 // limiter is a way to limit, with its own default settings. The client is the same for all.
 type limiter struct {
 	name string
-	// commands tells whose commandstats time is a decision's, and which share of it: what a script calls is in the
-	// script's own time already.
+	// commands tells whose commandstats time is a decision's, and which share of it: what a script calls is in
+	// the script's own time already.
 	commands map[string]float64
 	// plainOnly: its interface takes a *redis.Client and no AutoPipeliner.
 	plainOnly bool
@@ -39,10 +40,12 @@ type limiter struct {
 	one func(redis.UniversalClient, window) (decide, error)
 	// all makes the decision on all windows together; nil is in turn.
 	all func(redis.UniversalClient, []window) (decide, error)
-	// middleware is what its users mount; nil is the handler that they would have to write. The user's id is in the
-	// context under userKey, the tier under tierKey.
-	middleware func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error)
+	// middleware is what its users mount; nil is the handler that they would have to write. The user's id is in
+	// the context under userKey, the tier under tierKey.
+	middleware middleware
 }
+
+type middleware func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error)
 
 // open makes the bare decision on these windows, all of which must admit.
 func (l limiter) open(rdb redis.UniversalClient, windows []window) (decide, error) {
@@ -74,8 +77,8 @@ func (l limiter) turns(rdb redis.UniversalClient, windows []window) ([]decide, e
 	return turns, nil
 }
 
-// handlers are what goes before a Gin handler. Where the limiter has none, they write what a careful user would: the
-// headers, and 429.
+// handlers are what goes before a Gin handler. Where the limiter has none, they write what a careful user
+// would: the headers, and 429.
 func (l limiter) handlers(rdb redis.UniversalClient, windows []window) ([]gin.HandlerFunc, error) {
 	if l.middleware != nil {
 		return l.middleware(rdb, windows)

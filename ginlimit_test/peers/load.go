@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// stride is the way from one user to the next, so that neighbours are far apart in memory. It is prime, and no number of
-// users that is asked for is a multiple of it.
+// stride is the way from one user to the next, so that neighbours are far apart in memory. It is prime, and
+// no number of users that is asked for is a multiple of it.
 const stride = 7919
 
 // load lets its workers decide, each in a closed loop over all users from a place of its own on.
@@ -28,7 +28,8 @@ func newLoad(workers []decide, users []string) *load {
 	return l
 }
 
-// turn is how many calls of each worker let all of them together see everybody: once, where the workers divide the users.
+// turn is how many calls of each worker let all of them together see everybody: once, where the workers
+// divide the users.
 func (l *load) turn() int { return (len(l.users) + len(l.workers) - 1) / len(l.workers) }
 
 // reset forgets all latencies.
@@ -57,8 +58,8 @@ func (t tally) plus(u tally) tally {
 	return tally{t.allowed + u.allowed, t.rejected + u.rejected, t.took + u.took}
 }
 
-// run goes on until the time is up or each worker has made so many calls (0 = no bound), at least one. The first error
-// ends it.
+// run goes on until the time is up or each worker has made so many calls (0 = no bound), at least one. The
+// first error ends it.
 func (l *load) run(ctx context.Context, lasts time.Duration, calls int) (sum tally, _ error) {
 	tallies := make([]tally, len(l.workers))
 	group, ctx := errgroup.WithContext(ctx)

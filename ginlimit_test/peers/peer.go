@@ -14,8 +14,8 @@ import (
 	sredis "github.com/ulule/limiter/v3/drivers/store/redis"
 )
 
-// redisRate is GCRA: one script, GET and SET, on a float in a string; the server's clock. It spaces requests out rather
-// than counting them: an approximation of a window.
+// redisRate is GCRA: one script, GET and SET, on a float in a string; the server's clock. It spaces requests
+// out rather than counting them: an approximation of a window.
 var redisRate = limiter{
 	name:     "redis_rate",
 	commands: map[string]float64{"evalsha": 1},
@@ -33,8 +33,8 @@ var redisRate = limiter{
 	},
 }
 
-// ululeLimiter is a fixed window: one script, INCRBY and PTTL or PEXPIRE. At the edge of a window it admits up to twice
-// the limit, and what it rejects is counted.
+// ululeLimiter is a fixed window: one script, INCRBY and PTTL or PEXPIRE. At the edge of a window it admits
+// up to twice the limit, and what it rejects is counted.
 var ululeLimiter = limiter{
 	name:     "ulule/limiter",
 	commands: map[string]float64{"evalsha": 1},
@@ -67,12 +67,13 @@ func ululeOf(rdb redis.UniversalClient, w window) (*ulule.Limiter, error) {
 	return ulule.New(store, ulule.Rate{Limit: int64(w.limit), Period: w.length}), err
 }
 
-// throttledGCRA is GCRA by compare-and-set: TIME and GET in a pipeline, then a script, sent in full each time, that sets
-// if nobody else did; again if somebody did. Two round trips. Its own middleware is for net/http.
+// throttledGCRA is GCRA by compare-and-set: TIME and GET in a pipeline, then a script, sent in full each
+// time, that sets if nobody else did; again if somebody did. Two round trips. Its own middleware is for
+// net/http.
 var throttledGCRA = limiter{
 	name: "throttled",
-	// Of two GETs, one is the script's own. A key lives no longer than the burst takes to refill; a new one is made by
-	// SETNX and EXPIRE, in two round trips more.
+	// Of two GETs, one is the script's own. A key lives no longer than the burst takes to refill; a new one is
+	// made by SETNX and EXPIRE, in two round trips more.
 	commands: map[string]float64{"time": 1, "get": 0.5, "eval": 1, "setnx": 1, "expire": 1},
 	one: func(rdb redis.UniversalClient, w window) (decide, error) {
 		store, err := goredisstore.NewCtx(rdb, "throttled:"+w.length.String()+":")
@@ -90,8 +91,8 @@ var throttledGCRA = limiter{
 	},
 }
 
-// ginRateLimit is a window that starts anew when nobody called for its length. It reads two keys in a pipeline and writes
-// them in another: two round trips, and calls at the same moment may all be admitted.
+// ginRateLimit is a window that starts anew when nobody called for its length. It reads two keys in a
+// pipeline and writes them in another: two round trips, and calls at the same moment may all be admitted.
 var ginRateLimit = limiter{
 	name:      "gin-rate-limit",
 	plainOnly: true,

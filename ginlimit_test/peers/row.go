@@ -50,7 +50,8 @@ var (
 	tight     = window{5, 24 * time.Hour} // or a GCRA would admit again after a while
 )
 
-// rows are all lines of a part of the report, in the order of the tables, and how often each is measured in a round.
+// rows are all lines of a part of the report, in the order of the tables, and how often each is measured in a
+// round.
 func rows(part string, o options) (all []row, slices int, err error) {
 	add := func(r row, limiters ...limiter) {
 		for _, r.limiter = range limiters {

@@ -25,8 +25,9 @@ const (
 	oursOnServer = "sliding_window.lua, server's clock"
 )
 
-// addScripts adds rows that compare our script, and those in the files, with the plain form, on both clocks where they know
-// both. They have about as many entries in each group, so that what the server's caches hold differs little.
+// addScripts adds rows that compare our script, and those in the files, with the plain form, on both clocks
+// where they know both. They have about as many entries in each group, so that what the server's caches hold
+// differs little.
 func addScripts(add func(row, ...limiter), o options) error {
 	clock, err := os.ReadFile(filepath.Join(scriptFolder, "clock.lua"))
 	if err != nil {
@@ -49,7 +50,8 @@ func addScripts(add func(row, ...limiter), o options) error {
 	for _, r := range []row{
 		{group: "free, window not full", users: 50 * n, visits: 5, windows: []window{{5, spacing}}},
 		{group: "free, at its limit", users: 50 * n, visits: 5, held: 5, windows: []window{{5, leaving}}},
-		{group: "free, rejected", users: 50 * n, visits: 5, held: 5, windows: []window{{5, 6 * spacing}}, full: true},
+		{group: "free, rejected", users: 50 * n, visits: 5, held: 5, windows: []window{{5, 6 * spacing}},
+			full: true},
 		{group: "pro, at its limit", users: 10 * n, visits: 25, held: 60, windows: []window{{60, leaving}}},
 		{group: "enterprise, at its limit", users: n, visits: 250, held: 600, windows: []window{{600, leaving}}},
 	} {
@@ -62,12 +64,12 @@ func addScripts(add func(row, ...limiter), o options) error {
 }
 
 const (
-	// spacing lies between the entries of a log. It is far longer than a measurement, so that the server's clock finds in
-	// the log what the caller's finds.
+	// spacing lies between the entries of a log. It is far longer than a measurement, so that the server's clock
+	// finds in the log what the caller's finds.
 	spacing = time.Minute
 
-	// leaving is a window that one entry leaves from visit to visit. As real time cannot pass in a benchmark, it becomes
-	// shorter: that works on any clock.
+	// leaving is a window that one entry leaves from visit to visit. As real time cannot pass in a benchmark, it
+	// becomes shorter: that works on any clock.
 	leaving = 0
 )
 

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// freeAddr is a loopback address whose port P is free, and P+10000 too, where a Cluster node listens for the others.
-// Both stay below the ports that Linux hands out (from 32768): no client connection takes them while a server is down.
+// freeAddr is a loopback address whose port P is free, and P+10000 too, where a Cluster node listens for the
+// others. Both stay below the ports that Linux hands out (from 32768): no client connection takes them while
+// a server is down.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
 	for range 100 {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Block closes all connections, and has the SYNs of new ones dropped until Pass: nobody accepts any, and as many as may
-// wait for that do. The kernel answers no others.
+// Block closes all connections, and has the SYNs of new ones dropped until Pass: nobody accepts any, and as
+// many as may wait for that do. The kernel answers no others.
 func (p *Proxy) Block() {
 	p.tb.Helper()
 	p.set(blocking)

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Client connects to the Redis at RATELIMIT_TEST_REDIS_URL if that is set, else to a private server as by [Start]. It is
-// closed at the end of the test. The Redis may be shared: never flush it, and make keys from [ID].
+// Client connects to the Redis at RATELIMIT_TEST_REDIS_URL if that is set, else to a private server as by
+// [Start]. It is closed at the end of the test. The Redis may be shared: never flush it, and make keys from
+// [ID].
 func Client(tb testing.TB) *redis.Client {
 	tb.Helper()
 	url := os.Getenv("RATELIMIT_TEST_REDIS_URL")

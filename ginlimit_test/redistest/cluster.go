@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cluster is a Redis Cluster on loopback. Its node timeout is a second: a master that ends or hangs is failed over to one
-// of its replicas within about three, as long as most masters live.
+// Cluster is a Redis Cluster on loopback. Its node timeout is a second: a master that ends or hangs is failed
+// over to one of its replicas within about three, as long as most masters live.
 type Cluster struct {
 	Nodes []*Server // as started, masters first; a failover does not reorder them
 }
 
-// StartCluster runs a Redis Cluster, its slots spread evenly over the masters, and returns once every node finds it
-// complete and every replica is in sync (two seconds: a new master waits that long on principle). It ends with the test;
-// without a redis-server it does as [Start].
+// StartCluster runs a Redis Cluster, its slots spread evenly over the masters, and returns once every node
+// finds it complete and every replica is in sync (two seconds: a new master waits that long on principle). It
+// ends with the test; without a redis-server it does as [Start].
 func StartCluster(tb testing.TB, masters, replicasEach int) *Cluster {
 	tb.Helper()
 	c := startNodes(tb, masters*(1+replicasEach))
@@ -51,9 +51,10 @@ func startNodes(tb testing.TB, n int) *Cluster {
 	return c
 }
 
-// meet introduces the nodes to each other and returns once every node knows all of them: none replicates a node that it
-// does not know. A handshake that is not answered within a second, as on a busy machine, is dropped for good, so those
-// whom the first node does not know are introduced again. It tells the others of them.
+// meet introduces the nodes to each other and returns once every node knows all of them: none replicates a
+// node that it does not know. A handshake that is not answered within a second, as on a busy machine, is
+// dropped for good, so those whom the first node does not know are introduced again. It tells the others of
+// them.
 func (c *Cluster) meet(tb testing.TB) {
 	tb.Helper()
 	for i, node := range c.Nodes {
@@ -83,8 +84,8 @@ func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
 	return rdb
 }
 
-// MasterOf is the node that serves the slot of key now: the one that says so itself, the latest elected if two still do.
-// While none does, as between the death of a master and the failover, it waits.
+// MasterOf is the node that serves the slot of key now: the one that says so itself, the latest elected if
+// two still do. While none does, as between the death of a master and the failover, it waits.
 func (c *Cluster) MasterOf(tb testing.TB, key string) *Server {
 	tb.Helper()
 	var master *Server
@@ -104,8 +105,8 @@ func (c *Cluster) MasterOf(tb testing.TB, key string) *Server {
 	return master
 }
 
-// MoveSlot moves the slot of key, with all its keys, to the master to, while the cluster may be in use. It returns once
-// every node that answers knows.
+// MoveSlot moves the slot of key, with all its keys, to the master to, while the cluster may be in use. It
+// returns once every node that answers knows.
 func (c *Cluster) MoveSlot(tb testing.TB, key string, to *Server) {
 	tb.Helper()
 	from := c.MasterOf(tb, key)

@@ -59,7 +59,8 @@ func TestClusterFailsOverAHungMaster(t *testing.T) {
 	require.Equal(t, promoted, c.MasterOf(t, key))
 }
 
-// Two nodes may claim a slot until they hear of each other, as after a failover: the higher config epoch is right.
+// Two nodes may claim a slot until they hear of each other, as after a failover: the higher config epoch is
+// right.
 func TestMasterOfTakesTheLatest(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 2, 0)

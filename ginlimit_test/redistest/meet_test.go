@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Case R48. A busy machine may give a node no time to answer a handshake, which the other end drops after a second.
+// Case R48. A busy machine may give a node no time to answer a handshake, which the other end drops after a
+// second.
 func TestNodesMeetAfterADroppedHandshake(t *testing.T) {
 	t.Parallel()
 	c := startNodes(t, 3)

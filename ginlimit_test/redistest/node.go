@@ -36,7 +36,8 @@ func (s *Server) unknown(nodes []*Server) ([]*Server, error) {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n *Server) bool { return known[n.Addr] }), nil
 }
 
-// seesCluster tells what this node still misses of a cluster whose slots lie in so many ranges, on so many nodes each.
+// seesCluster tells what this node still misses of a cluster whose slots lie in so many ranges, on so many
+// nodes each.
 func (s *Server) seesCluster(ranges, nodesEach int) error {
 	cluster, err := s.fields("cluster", "info")
 	if err != nil {
@@ -44,13 +45,15 @@ func (s *Server) seesCluster(ranges, nodesEach int) error {
 	}
 	slots, err := s.slots()
 	lacking := func(r redis.ClusterSlot) bool { return len(r.Nodes) != nodesEach }
-	if err == nil && (cluster["cluster_state"] != "ok" || len(slots) != ranges || slices.ContainsFunc(slots, lacking)) {
+	if err == nil && (cluster["cluster_state"] != "ok" || len(slots) != ranges ||
+		slices.ContainsFunc(slots, lacking)) {
 		err = fmt.Errorf("cluster_state:%s, slots: %v", cluster["cluster_state"], slots)
 	}
 	return err
 }
 
-// ownerOf is the address of the master that serves the slot of key, as this node sees it, and the node's config epoch.
+// ownerOf is the address of the master that serves the slot of key, as this node sees it, and the node's
+// config epoch.
 func (s *Server) ownerOf(key string) (addr string, epoch int, err error) {
 	slot, err := s.slotOf(key)
 	if err != nil {

@@ -14,8 +14,8 @@ type process struct {
 
 // startProcess runs a program with its output in the file log, which it truncates.
 //
-// The kernel sends the parent-death signal when the thread that forked the program ends, not the whole parent. So one
-// goroutine, locked to its thread, starts the program and stays until it has ended.
+// The kernel sends the parent-death signal when the thread that forked the program ends, not the whole
+// parent. So one goroutine, locked to its thread, starts the program and stays until it has ended.
 func startProcess(log, name string, args ...string) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {

@@ -23,10 +23,11 @@ func rerun(t *testing.T, test string, env ...string) *exec.Cmd {
 
 func TestWithoutARedisServer(t *testing.T) {
 	t.Parallel()
-	for require_, want := range map[string]string{"": "--- SKIP: TestStartAnswers", "1": "--- FAIL: TestStartAnswers"} {
-		out, err := rerun(t, "TestStartAnswers", "PATH="+t.TempDir(), "RATELIMIT_TEST_REQUIRE_REDIS="+require_).CombinedOutput()
-		require.Equal(t, require_ == "1", err != nil, "%s", out)
-		require.Contains(t, string(out), want)
+	for required, want := range map[string]string{"": "SKIP", "1": "FAIL"} {
+		cmd := rerun(t, "TestStartAnswers", "PATH="+t.TempDir(), "RATELIMIT_TEST_REQUIRE_REDIS="+required)
+		out, err := cmd.CombinedOutput()
+		require.Equal(t, required == "1", err != nil, "%s", out)
+		require.Contains(t, string(out), "--- "+want+": TestStartAnswers")
 		require.Contains(t, string(out), "TestStartAnswers needs Redis")
 	}
 }
@@ -38,7 +39,8 @@ func TestNothingFailsWithoutARedisServer(t *testing.T) {
 	if os.Getenv(inner) != "" {
 		return
 	}
-	out, err := rerun(t, "Test.*", inner+"=1", "PATH="+t.TempDir(), "RATELIMIT_TEST_REQUIRE_REDIS=").CombinedOutput()
+	cmd := rerun(t, "Test.*", inner+"=1", "PATH="+t.TempDir(), "RATELIMIT_TEST_REQUIRE_REDIS=")
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- SKIP: TestServerDiesWithAKilledTestBinary")
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Proxy is a TCP proxy in front of a Redis that a test can make slow, cut off, or lose replies to scripts: the script
-// reaches the server and runs, its reply is dropped and the connection closed, so a client cannot tell whether it ran.
+// Proxy is a TCP proxy in front of a Redis that a test can make slow, cut off, or lose replies to scripts:
+// the script reaches the server and runs, its reply is dropped and the connection closed, so a client cannot
+// tell whether it ran.
 //
-// Of each connection it takes one command at a time, pipelined ones too: what a client sent behind a lost reply never
-// reaches the server. It does not serve SUBSCRIBE. Its methods are safe for concurrent use.
+// Of each connection it takes one command at a time, pipelined ones too: what a client sent behind a lost
+// reply never reaches the server. It does not serve SUBSCRIBE. Its methods are safe for concurrent use.
 type Proxy struct {
 	Addr string // host:port
 
@@ -65,8 +66,8 @@ func NewProxy(tb testing.TB, target string) *Proxy {
 	return p
 }
 
-// DropReplies loses the replies to the next n scripts (EVAL, EVALSHA) that run, on whatever connections. Other commands
-// pass, and so does NOSCRIPT, since nothing ran. It replaces what an earlier call left over.
+// DropReplies loses the replies to the next n scripts (EVAL, EVALSHA) that run, on whatever connections.
+// Other commands pass, and so does NOSCRIPT, since nothing ran. It replaces what an earlier call left over.
 func (p *Proxy) DropReplies(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

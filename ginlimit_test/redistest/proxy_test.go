@@ -49,7 +49,8 @@ func TestProxyMakesClientsRepeatThemselves(t *testing.T) {
 	rdb := connectThrough(t, p, 0) // the default, 3
 	p.DropReplies(3)
 
-	got, err := incr.Run(t.Context(), rdb, []string{"n"}).Int() // NOSCRIPT first: nothing ran, so nothing is lost
+	// NOSCRIPT first: nothing ran, so nothing is lost
+	got, err := incr.Run(t.Context(), rdb, []string{"n"}).Int()
 	require.NoError(t, err)
 	require.Equal(t, 4, got)
 	require.Equal(t, 3, p.Dropped())
@@ -81,7 +82,8 @@ func TestProxyPassesReplies(t *testing.T) {
 	s := redistest.Start(t, "--enable-debug-command", "local")
 	rdb := connectThrough(t, redistest.NewProxy(t, s.Addr), -1)
 
-	for _, kind := range []string{"string", "integer", "double", "null", "array", "set", "map", "attrib", "verbatim", "bignum",
+	for _, kind := range []string{"string", "integer", "double", "null", "array", "set", "map", "attrib",
+		"verbatim", "bignum",
 		"true"} {
 		_, err := rdb.Do(t.Context(), "DEBUG", "PROTOCOL", kind).Result()
 		if kind == "null" {
@@ -178,8 +180,8 @@ func dialAndPing(t *testing.T, p *redistest.Proxy, wait time.Duration) (net.Conn
 	return c, ping(c, wait)
 }
 
-// However a proxy is cut, what is sent on a connection that was there, or on a new one, does not arrive; after Pass all is
-// as before. It may be cut more than once.
+// However a proxy is cut, what is sent on a connection that was there, or on a new one, does not arrive;
+// after Pass all is as before. It may be cut more than once.
 func TestProxyIsCut(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -216,7 +218,8 @@ func TestProxyIsCut(t *testing.T) {
 	}
 }
 
-// A client learns at once that the server has gone, and a test that ends while the server hangs does not wait for it.
+// A client learns at once that the server has gone, and a test that ends while the server hangs does not wait
+// for it.
 func TestProxyHangsUpForTheServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

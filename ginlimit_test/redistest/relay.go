@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// relay is one connection of a client through a Proxy to the server. Commands and replies have a goroutine each, so that
-// either side learns at once that the other hung up.
+// relay is one connection of a client through a Proxy to the server. Commands and replies have a goroutine
+// each, so that either side learns at once that the other hung up.
 type relay struct {
 	*Proxy
 	client, server net.Conn

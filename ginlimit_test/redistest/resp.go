@@ -62,5 +62,6 @@ func readReply(r *bufio.Reader) (pushed, reply []byte, err error) {
 // isScript tells whether a command, as it came in, is EVAL or EVALSHA.
 func isScript(command []byte) bool {
 	fields := bytes.SplitN(command, []byte("\r\n"), 4) // *5 $7 evalsha …
-	return len(fields) == 4 && (bytes.EqualFold(fields[2], []byte("evalsha")) || bytes.EqualFold(fields[2], []byte("eval")))
+	return len(fields) == 4 && (bytes.EqualFold(fields[2], []byte("evalsha")) ||
+		bytes.EqualFold(fields[2], []byte("eval")))
 }

@@ -18,7 +18,8 @@ func TestReadReplySplitsAStream(t *testing.T) {
 		{in: "*2\r\n:1\r\n*1\r\n$1\r\na\r\n", wantReply: "*2\r\n:1\r\n*1\r\n$1\r\na\r\n"},
 		{in: "%1\r\n+k\r\n~2\r\n#t\r\n_\r\n", wantReply: "%1\r\n+k\r\n~2\r\n#t\r\n_\r\n"},
 		{in: "|1\r\n+k\r\n+v\r\n:7\r\n", wantReply: "|1\r\n+k\r\n+v\r\n:7\r\n"},
-		{in: ">1\r\n+note\r\n>1\r\n+more\r\n,1.5\r\n", wantPushed: ">1\r\n+note\r\n>1\r\n+more\r\n", wantReply: ",1.5\r\n"},
+		{in: ">1\r\n+note\r\n>1\r\n+more\r\n,1.5\r\n", wantPushed: ">1\r\n+note\r\n>1\r\n+more\r\n",
+			wantReply: ",1.5\r\n"},
 	} {
 		r := bufio.NewReader(strings.NewReader(tt.in + "+next\r\n"))
 		pushed, reply, err := readReply(r)

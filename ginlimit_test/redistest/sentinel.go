@@ -11,15 +11,15 @@ import (
 // masterName is what the sentinels call the master that they watch.
 const masterName = "mymaster"
 
-// SentinelSet is a master and its replica, watched by three sentinels under the name mymaster. A master that ends, or hangs
-// for half a second, is replaced by the replica about a second later.
+// SentinelSet is a master and its replica, watched by three sentinels under the name mymaster. A master that
+// ends, or hangs for half a second, is replaced by the replica about a second later.
 type SentinelSet struct {
 	Master, Replica *Server // as started; a failover does not swap them
 	Sentinels       []*Server
 }
 
-// StartSentinel runs a sentinel set and returns once the replica is in sync and every sentinel knows all the others. It ends
-// with the test; without a redis-server it does as [Start].
+// StartSentinel runs a sentinel set and returns once the replica is in sync and every sentinel knows all the
+// others. It ends with the test; without a redis-server it does as [Start].
 func StartSentinel(tb testing.TB) *SentinelSet {
 	tb.Helper()
 	s := &SentinelSet{Master: Start(tb, "--repl-diskless-sync-delay", "0")}
@@ -41,8 +41,8 @@ func StartSentinel(tb testing.TB) *SentinelSet {
 	return s
 }
 
-// Client connects to whoever is master, which it learns from the sentinels, with the timeouts and retries of a client of one
-// server; the zero Options are go-redis's defaults. It is closed at the end of the test.
+// Client connects to whoever is master, which it learns from the sentinels, with the timeouts and retries of
+// a client of one server; the zero Options are go-redis's defaults. It is closed at the end of the test.
 func (s *SentinelSet) Client(tb testing.TB, of *redis.Options) *redis.Client {
 	rdb := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName:            masterName,
@@ -65,7 +65,8 @@ func (s *Server) seesSet() error {
 	cmd := redis.NewMapStringStringCmd(context.Background(), "sentinel", "master", masterName)
 	err := s.process(cmd)
 	master := cmd.Val()
-	if err == nil && (master["flags"] != "master" || master["num-slaves"] != "1" || master["num-other-sentinels"] != "2") {
+	if err == nil && (master["flags"] != "master" || master["num-slaves"] != "1" ||
+		master["num-other-sentinels"] != "2") {
 		err = fmt.Errorf("sees %v", master)
 	}
 	return err

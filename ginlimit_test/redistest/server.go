@@ -27,13 +27,13 @@ type Server struct {
 	run  atomic.Pointer[process] // the latest run
 }
 
-// Start runs a private redis-server on a free loopback port, in a temporary folder and without persistence, and returns
-// once it answers. The args are further redis-server options and win over those:
+// Start runs a private redis-server on a free loopback port, in a temporary folder and without persistence,
+// and returns once it answers. The args are further redis-server options and win over those:
 //
 //	redistest.Start(t, "--maxmemory", "5mb")
 //
-// The server is killed at the end of the test, by its own pid. Without a redis-server on PATH the test is skipped, or
-// fails if RATELIMIT_TEST_REQUIRE_REDIS is 1.
+// The server is killed at the end of the test, by its own pid. Without a redis-server on PATH the test is
+// skipped, or fails if RATELIMIT_TEST_REQUIRE_REDIS is 1.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	binary := lookPath(tb)
@@ -65,7 +65,8 @@ func (s *Server) Client(tb testing.TB) *redis.Client {
 // PID is the process id of the server's latest run.
 func (s *Server) PID() int { return s.run.Load().Pid }
 
-// Stop shuts the server down in good order (SIGTERM) and returns when it is gone. A paused server is resumed to hear it.
+// Stop shuts the server down in good order (SIGTERM) and returns when it is gone. A paused server is resumed
+// to hear it.
 func (s *Server) Stop() {
 	s.tb.Helper()
 	s.end(syscall.SIGTERM, syscall.SIGCONT)
@@ -77,15 +78,16 @@ func (s *Server) Kill() {
 	s.end(syscall.SIGKILL)
 }
 
-// Restart runs the server again with the same port, folder and options, after a Stop if it still runs. It returns once the
-// server answers and has loaded what it persisted.
+// Restart runs the server again with the same port, folder and options, after a Stop if it still runs. It
+// returns once the server answers and has loaded what it persisted.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.Stop()
 	s.must(s.start(lookPath(s.tb)), "restart")
 }
 
-// Pause freezes the server (SIGSTOP): the kernel still accepts connections and requests, but no answer comes until Resume.
+// Pause freezes the server (SIGSTOP): the kernel still accepts connections and requests, but no answer comes
+// until Resume.
 func (s *Server) Pause() {
 	s.tb.Helper()
 	s.must(s.run.Load().Signal(syscall.SIGSTOP), "pause")
@@ -97,8 +99,8 @@ func (s *Server) Resume() {
 	s.must(s.run.Load().Signal(syscall.SIGCONT), "resume")
 }
 
-// Calls tells how often the server has run a command ("evalsha", "zadd", "client|list") since it started, or since
-// ResetStats. Calls from inside scripts count, and so do calls that failed.
+// Calls tells how often the server has run a command ("evalsha", "zadd", "client|list") since it started, or
+// since ResetStats. Calls from inside scripts count, and so do calls that failed.
 func (s *Server) Calls(tb testing.TB, command string) int {
 	tb.Helper()
 	stats, err := s.fields("info", "commandstats")

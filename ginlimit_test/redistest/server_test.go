@@ -95,9 +95,10 @@ func TestRestartKeepsWhatWasPersisted(t *testing.T) {
 		end  func(*redistest.Server)
 		want string
 	}{
-		"killed":                  {nil, (*redistest.Server).Kill, ""},
-		"still running":           {nil, func(*redistest.Server) {}, ""},
-		"append-only and killed":  {[]string{"--appendonly", "yes", "--appendfsync", "always"}, (*redistest.Server).Kill, "v"},
+		"killed":        {nil, (*redistest.Server).Kill, ""},
+		"still running": {nil, func(*redistest.Server) {}, ""},
+		"append-only and killed": {[]string{"--appendonly", "yes", "--appendfsync", "always"},
+			(*redistest.Server).Kill, "v"},
 		"snapshots and stopped":   {[]string{"--save", "900 1"}, (*redistest.Server).Stop, "v"},
 		"snapshots and restarted": {[]string{"--save", "900 1"}, func(*redistest.Server) {}, "v"},
 	} {
@@ -121,7 +122,8 @@ func TestRestartKeepsWhatWasPersisted(t *testing.T) {
 func TestRestartWaitsUntilLoaded(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--save", "900 1", "--rdbcompression", "no",
-		"--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024") // half a millisecond for each key
+		// half a millisecond for each key
+		"--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024")
 	rdb := s.Client(t)
 	for i := range 400 {
 		require.NoError(t, rdb.Set(t.Context(), strconv.Itoa(i), strings.Repeat("v", 1024), 0).Err())

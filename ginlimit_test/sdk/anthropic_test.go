@@ -11,7 +11,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/apptest"
 )
 
-// The app has no POST /v1/messages. But the plugin's rejection, which is what counts here, is understood by this SDK too.
+// The app has no POST /v1/messages. But the plugin's rejection, which is what counts here, is understood by
+// this SDK too.
 func TestAnthropic(t *testing.T) {
 	t.Parallel()
 	app := apptest.Start(t, apptest.Build(t))

@@ -1,4 +1,5 @@
-// Package sdk_test points the SDKs of model providers at the example app: what the plugin answers, they must understand.
+// Package sdk_test points the SDKs of model providers at the example app: what the plugin answers, they must
+// understand.
 package sdk_test
 
 import (
@@ -106,11 +107,14 @@ func TestOpenAI(t *testing.T) {
 
 		_, err := newClient(app, "sk-wrong").Models.List(t.Context())
 		require.ErrorAs(t, err, &failure)
-		require.Equal(t, "401 authentication_error invalid_api_key", fmt.Sprint(failure.StatusCode, " ", failure.Type, " ", failure.Code))
+		require.Equal(t, "401 authentication_error invalid_api_key",
+			fmt.Sprint(failure.StatusCode, " ", failure.Type, " ", failure.Code))
 
-		_, err = newClient(app, "sk-pro-demo").Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "any"})
+		_, err = newClient(app, "sk-pro-demo").Chat.Completions.New(t.Context(),
+			openai.ChatCompletionNewParams{Model: "any"})
 		require.ErrorAs(t, err, &failure)
-		require.Equal(t, "400 invalid_request_error messages", fmt.Sprint(failure.StatusCode, " ", failure.Type, " ", failure.Param))
+		require.Equal(t, "400 invalid_request_error messages", fmt.Sprint(failure.StatusCode, " ", failure.Type,
+			" ", failure.Param))
 	})
 
 	t.Run("rejection", func(t *testing.T) {
