@@ -10,16 +10,26 @@
 //	| MaxRetries              | 3        | 1      | one lost reply is repeated, an outage is not          |
 //	| Cluster state reload    | 60 s     | 2 s    | finds a promoted replica                              |
 //
-// A setting in a URL's query, such as ?read_timeout=250ms or ?pool_size=50, wins; one that is 0 counts
-// as not given, and ?max_retries=-1 is none.
+// An address is redis://[user:password@]host:port[/db], rediss:// for TLS, or host:port; a server alone
+// may also be unix:///path. valkey://, valkeys:// and redis+tls:// mean the same as redis:// and rediss://.
+// A special character in user or password is percent-encoded.
+//
+// A setting in an address's query, such as ?read_timeout=250ms or ?pool_size=50, wins. It has the name that
+// go-redis gives it, whatever the kind of client. A duration of 0 counts as not given, one below 0 is none
+// at all, and ?max_retries=-1 is no repeat. Further addresses share the credentials, the TLS and the
+// settings of the first; ?addr=host:port, once or more often, is another way to write them.
+//
+// No constructor connects to anything, so the servers may come up later. Their errors name the position of
+// the address, the setting and the rule, never a part of a user, a password or a host. What stands before
+// :// is a scheme, and an unknown one is named.
 package redisclient
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,65 +42,90 @@ const (
 	reload      = 2 * time.Second
 )
 
-// New returns a client of one server, or, given several addresses, of the Cluster that they belong
-// to. Each is redis://[user:password@]host:port[/db], rediss:// for TLS, unix:///path, or host:port.
-// Addresses of a Cluster share the first one's credentials, TLS and settings.
-//
-// It connects to nothing, so the server may come up later. An error names the position of the
-// address and the rule, never the address itself: it may hold a password.
+// New returns a client of one server, a *redis.Client, or, given several addresses, of the Cluster that
+// they belong to, a *redis.ClusterClient.
 func New(urls ...string) (redis.UniversalClient, error) {
-	if len(urls) == 0 {
-		return nil, errors.New("redisclient: no address; want redis://host:port or host:port")
+	all, err := parseAll(urls)
+	if err != nil {
+		return nil, err
 	}
-	all := make([]*redis.Options, len(urls))
-	for i, u := range urls {
-		o, err := parse(u)
-		if err == nil && len(urls) > 1 {
-			err = fitsCluster(o, all[0], strings.Contains(u, "?"))
+	if len(all) > 1 {
+		return newCluster(all)
+	}
+	return newServer(all[0])
+}
+
+// NewCluster returns a client of the Cluster that the servers at these addresses belong to, a
+// *redis.ClusterClient. One address is enough to find the others.
+func NewCluster(urls ...string) (redis.UniversalClient, error) {
+	all, err := parseAll(urls)
+	if err != nil {
+		return nil, err
+	}
+	return newCluster(all)
+}
+
+func newServer(a *address) (redis.UniversalClient, error) {
+	others := a.take("dialer_retries", "dialer_retry_timeout", "failing_timeout_seconds")
+	more, err := read(others, redis.ParseClusterURL)
+	if err != nil {
+		return nil, at(1, 1, err)
+	}
+	o, err := read(a, redis.ParseURL) // which does not know the others
+	if err != nil {
+		return nil, at(1, 1, err)
+	}
+	o.DialerRetries, o.DialerRetryTimeout = more.DialerRetries, more.DialerRetryTimeout
+	o.FailingTimeoutSeconds = more.FailingTimeoutSeconds
+	impatient(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries)
+	o.ContextTimeoutEnabled = true
+	o.DisableIdentity = true // saves a new connection two commands, and users a permission
+	o.MaintNotificationsConfig = noMaintNotifications()
+	return redis.NewClient(o), nil
+}
+
+func newCluster(all []*address) (redis.UniversalClient, error) {
+	for i, a := range all {
+		if err := a.fitsCluster(); err != nil {
+			return nil, at(i+1, len(all), err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("redisclient: address %d of %d: %w", i+1, len(urls), err)
-		}
-		all[i] = o
 	}
 	first := all[0]
-	if len(all) == 1 {
-		first.MaintNotificationsConfig = noMaintNotifications()
-		return redis.NewClient(first), nil
+	first.url.Path = ""
+	first.settings.Del("db")
+	verify := first.take("skip_verify") // which ParseClusterURL does not know
+	o, err := read(first, redis.ParseClusterURL)
+	if err == nil && o.TLSConfig != nil {
+		o.TLSConfig.MinVersion = tls.VersionTLS12
+		var server *redis.Options
+		if server, err = read(verify, redis.ParseURL); err == nil {
+			o.TLSConfig.InsecureSkipVerify = server.TLSConfig.InsecureSkipVerify
+		}
+	} else if err == nil && len(verify.settings) > 0 {
+		err = verify.unknown("skip_verify")
 	}
-	addrs := make([]string, len(all))
-	for i, o := range all {
-		addrs[i] = o.Addr
+	if err != nil {
+		return nil, at(1, len(all), err)
 	}
-	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs:                      addrs,
-		ClientName:                 first.ClientName,
-		Protocol:                   first.Protocol,
-		Username:                   first.Username,
-		Password:                   first.Password,
-		TLSConfig:                  first.TLSConfig,
-		MaxRetries:                 first.MaxRetries,
-		MinRetryBackoff:            first.MinRetryBackoff,
-		MaxRetryBackoff:            first.MaxRetryBackoff,
-		DialTimeout:                first.DialTimeout,
-		DialerRetries:              first.DialerRetries,
-		ReadTimeout:                first.ReadTimeout,
-		WriteTimeout:               first.WriteTimeout,
-		ContextTimeoutEnabled:      first.ContextTimeoutEnabled,
-		PoolFIFO:                   first.PoolFIFO,
-		PoolSize:                   first.PoolSize,
-		MaxConcurrentDials:         first.MaxConcurrentDials,
-		PoolTimeout:                first.PoolTimeout,
-		MinIdleConns:               first.MinIdleConns,
-		MaxIdleConns:               first.MaxIdleConns,
-		MaxActiveConns:             first.MaxActiveConns,
-		ConnMaxIdleTime:            first.ConnMaxIdleTime,
-		ConnMaxLifetime:            first.ConnMaxLifetime,
-		ConnMaxLifetimeJitter:      first.ConnMaxLifetimeJitter,
-		DisableIdentity:            first.DisableIdentity,
-		MaintNotificationsConfig:   noMaintNotifications(),
-		ClusterStateReloadInterval: reload,
-	}), nil
+	for _, a := range all[1:] {
+		o.Addrs = append(o.Addrs, a.hostPort("6379"))
+	}
+	impatient(&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.DialerRetries, &o.MaxRetries)
+	o.ContextTimeoutEnabled = true
+	o.DisableIdentity = true
+	o.MaintNotificationsConfig = noMaintNotifications()
+	o.ClusterStateReloadInterval = reload
+	return redis.NewClusterClient(o), nil
+}
+
+// impatient sets what no address has set.
+func impatient(dial, read, write, pool *time.Duration, dials, retries *int) {
+	*dial = cmp.Or(*dial, dialTimeout)
+	*read = cmp.Or(*read, timeout)
+	*write = cmp.Or(*write, timeout)
+	*pool = cmp.Or(*pool, timeout)
+	*dials = cmp.Or(*dials, 1)
+	*retries = cmp.Or(*retries, 1)
 }
 
 // noMaintNotifications saves each new connection a handshake that only some managed services answer.
@@ -98,47 +133,64 @@ func noMaintNotifications() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-func parse(address string) (*redis.Options, error) {
-	address = strings.TrimSpace(address)
-	if !strings.Contains(address, "://") {
-		if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
-			return nil, errors.New("want redis://host:port or host:port")
-		}
-		address = "redis://" + address
+// parseAll parses the addresses, and those in the first one's addr settings behind them.
+func parseAll(urls []string) ([]*address, error) {
+	if len(urls) == 0 {
+		return nil, errors.New("redisclient: no address; want redis://host:port or host:port")
 	}
-	o, err := redis.ParseURL(address)
-	if err != nil {
-		if strings.Contains(address, "@") { // the error may quote what was taken for another part
-			err = errors.New("not a URL that can be parsed; is a special character in the password percent-encoded?")
+	all := make([]*address, len(urls))
+	for i, u := range urls {
+		a, err := parseAddress(u)
+		if err == nil && i > 0 {
+			err = a.fits(all[0])
 		}
-		return nil, err
+		if err != nil {
+			return nil, at(i+1, len(urls), err)
+		}
+		withAliases(a.settings)
+		all[i] = a
 	}
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true // saves a new connection two commands, and users a permission
-	o.DialerRetries = 1
-	o.MaxRetries = cmp.Or(o.MaxRetries, 1)
-	o.DialTimeout = cmp.Or(o.DialTimeout, dialTimeout)
-	o.ReadTimeout = cmp.Or(o.ReadTimeout, timeout)
-	o.WriteTimeout = cmp.Or(o.WriteTimeout, timeout)
-	o.PoolTimeout = cmp.Or(o.PoolTimeout, timeout)
-	return o, nil
+	for _, addr := range all[0].take("addr").settings["addr"] {
+		more, err := parseAddress(addr)
+		if _, _, notPlain := net.SplitHostPort(addr); err != nil || notPlain != nil || more.url.Path != "" {
+			return nil, at(1, len(urls), errors.New("addr: want host:port"))
+		}
+		all = append(all, more)
+	}
+	if len(all) > 1 && all[0].isUnix() {
+		return nil, at(1, len(urls), errors.New("several addresses are not reached over a Unix socket"))
+	}
+	return all, nil
 }
 
-// fitsCluster tells what an address of a Cluster cannot have; first is nil for the first one.
-func fitsCluster(o, first *redis.Options, hasSettings bool) error {
+// at says which address an error is about.
+func at(position, of int, err error) error {
+	return fmt.Errorf("redisclient: address %d of %d: %w", position, of, err)
+}
+
+// fits tells what an address behind the first one cannot have.
+func (a *address) fits(first *address) error {
+	user, firstUser := a.url.User, first.url.User
 	switch {
-	case o.Network == "unix":
-		return errors.New("a Cluster is not reached over a Unix socket")
-	case o.DB != 0:
-		return fmt.Errorf("database %d: a Cluster has only database 0", o.DB)
-	case first == nil:
-		return nil
-	case hasSettings:
+	case a.isUnix():
+		return errors.New("several addresses are not reached over a Unix socket")
+	case len(a.settings) > 0:
 		return errors.New("settings belong to address 1, whose count for all")
-	case o.TLSConfig != nil && first.TLSConfig == nil:
+	case a.isTLS() && !first.isTLS():
 		return errors.New("TLS belongs to address 1, whose scheme counts for all")
-	case (o.Username != "" || o.Password != "") && (o.Username != first.Username || o.Password != first.Password):
+	case user != nil && (firstUser == nil || *user != *firstUser):
 		return errors.New("credentials differ from those of address 1")
+	}
+	return nil
+}
+
+// fitsCluster tells what no address of a Cluster can have.
+func (a *address) fitsCluster() error {
+	if a.isUnix() {
+		return errors.New("a Cluster is not reached over a Unix socket")
+	}
+	if db, err := a.db(); err != nil || db != "" && db != "0" {
+		return errors.New("a database other than 0, which is the only one of a Cluster")
 	}
 	return nil
 }
