@@ -52,7 +52,7 @@ func New(urls ...string) (redis.UniversalClient, error) {
 	if len(all) > 1 {
 		return newCluster(all)
 	}
-	return newServer(all[0])
+	return newClient(all[0])
 }
 
 // NewCluster returns a client of the Cluster that the servers at these addresses belong to, a
@@ -65,7 +65,7 @@ func NewCluster(urls ...string) (redis.UniversalClient, error) {
 	return newCluster(all)
 }
 
-func newServer(a *address) (redis.UniversalClient, error) {
+func newClient(a *address) (redis.UniversalClient, error) {
 	others := a.take("dialer_retries", "dialer_retry_timeout", "failing_timeout_seconds")
 	more, err := read(others, redis.ParseClusterURL)
 	if err != nil {

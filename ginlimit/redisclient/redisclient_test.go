@@ -13,7 +13,9 @@ import (
 )
 
 func TestNewSingle(t *testing.T) {
-	for _, address := range []string{"redis://127.0.0.1:6379", "127.0.0.1:6379", " 127.0.0.1:6379 ", "redis://user:pw@127.0.0.1:6379/0"} {
+	for _, address := range []string{
+		"redis://127.0.0.1:6379", "127.0.0.1:6379", " 127.0.0.1:6379 ", "redis://user:pw@127.0.0.1:6379/0",
+	} {
 		c, err := New(address)
 		require.NoError(t, err, address)
 		t.Cleanup(func() { _ = c.Close() })
@@ -45,7 +47,8 @@ func TestNewHonoursTheURL(t *testing.T) {
 }
 
 func TestNewCluster(t *testing.T) {
-	c, err := New("redis://user:pw@127.0.0.1:7000?max_retry_backoff=7s&pool_fifo=true&max_concurrent_dials=3", "127.0.0.1:7001", "redis://127.0.0.1:7002")
+	c, err := New("redis://user:pw@127.0.0.1:7000?max_retry_backoff=7s&pool_fifo=true&max_concurrent_dials=3",
+		"127.0.0.1:7001", "redis://127.0.0.1:7002")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	o := c.(*redis.ClusterClient).Options()

@@ -2,126 +2,135 @@ package redisclient
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/gin-tiers/ratelimit/luascripts"
 )
 
-// SelfCheck looks at a server, or at every master of a Cluster, as a limiter would use it, and
-// returns what will go wrong, joined into one error with a line each; nil is a good server. It is
-// for start-up, to be logged; limits work or fail without it.
+// SelfCheck looks at a server, at every master of a Cluster or at every shard of a Ring as a limiter would
+// use it, and returns what will go wrong, joined into one error with a line each; nil is a good server. It
+// is for start-up, to be logged; limits work or fail without it.
 //
-//   - the server cannot be reached, is a replica, or is older than Redis 6.2;
+//   - there is no connection, or the server takes no commands, and why;
+//   - the server is a replica, or is older than Redis 6.2;
 //   - its maxmemory-policy may evict keys of the limiter, which admits users again that had none left;
 //   - this user may not load or run the scripts, or their commands on keys "ratelimit:*";
-//   - the server belongs to a Cluster, and the client does not know.
+//   - the server belongs to a Cluster, and the client does not know: where it does not say so itself, a
+//     script over two keys of different slots shows it.
 //
-// It loads the scripts and runs each on a key of its own, which it deletes. INFO and CONFIG GET are
-// asked politely: where they are forbidden, as on managed services, what they would tell is left out.
-// The scripts run on one node of a Cluster, and a Ring is looked at through one of its shards.
+// It loads the scripts and runs each on keys of its own, which it deletes. INFO and CONFIG GET are asked
+// politely: where they are forbidden, as on managed services, what they would tell is left out. A server that
+// is silent is asked over a connection of its own whether it speaks TLS, where the client does not, or the
+// other way round. The scripts run on one node of a Cluster.
+//
+// No line holds a part of the client's user, password or host. A node of a Cluster is named by the first
+// eight digits of its id, as CLUSTER NODES shows them, and its port, a shard by its name in the Ring.
 func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
-	var found []string
+	var r report
 	switch c := c.(type) {
 	case *redis.ClusterClient:
-		var mu sync.Mutex
-		err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-			problems := checkServer(ctx, node, true)
-			mu.Lock()
-			defer mu.Unlock()
-			for _, p := range problems {
-				found = append(found, node.Options().Addr+": "+p)
-			}
-			return nil
-		})
-		if err != nil {
-			found = append(found, fmt.Sprintf("the Cluster cannot be reached: %v", err))
-		}
+		checkCluster(ctx, c, &r)
+	case *redis.Ring:
+		checkRing(ctx, c, &r)
 	default:
-		found = checkServer(ctx, c, false)
+		s := serverOf(c, plainKeys)
+		found := s.check(ctx)
+		r.add(append(found, s.checkScripts(ctx, found)...)...)
 	}
-	if !slices.ContainsFunc(found, func(p string) bool { return strings.Contains(p, "cannot be") }) {
-		if err := checkScripts(ctx, c); err != nil {
-			found = append(found, "the scripts cannot be run: "+strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-	}
-	slices.Sort(found)
-	problems := make([]error, len(found))
-	for i, p := range found {
-		problems[i] = errors.New("redisclient: " + p)
-	}
-	return errors.Join(problems...)
+	return r.err()
 }
 
-func checkServer(ctx context.Context, c redis.UniversalClient, inCluster bool) (problems []string) {
-	if err := c.Ping(ctx).Err(); err != nil && !redis.IsPermissionError(err) {
-		return []string{fmt.Sprintf("the server cannot be reached: %v", err)}
+func checkCluster(ctx context.Context, c *redis.ClusterClient, r *report) {
+	o := c.Options()
+	whole := server{client: c, keys: taggedKeys, network: "tcp", addrs: o.Addrs, tls: o.TLSConfig != nil}
+	whole.secrets = secrets(o.Username, o.Password, o.Addrs...)
+	ids := idsOf(ctx, c)
+	err := c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		s := serverOf(node, taggedKeys)
+		s.secrets = append(s.secrets, whole.secrets...)
+		s.name = nodeName(ids, node.Options().Addr)
+		s.inCluster = true
+		r.add(s.check(ctx)...)
+		return nil
+	})
+	if err != nil {
+		r.add(finding{kind: unusable, text: whole.trouble(ctx, err)})
 	}
-	if info, err := c.InfoMap(ctx, "server", "replication", "cluster").Result(); err == nil {
-		if version := info["Server"]["redis_version"]; tooOld(version) {
-			problems = append(problems, fmt.Sprintf("the server is Redis %s; the scripts need 6.2 or newer", version))
-		}
-		if role := info["Replication"]["role"]; role == "slave" {
-			problems = append(problems, "the server is a replica and cannot count; connect to its master")
-		}
-		if info["Cluster"]["cluster_enabled"] == "1" && !inCluster {
-			problems = append(problems, "the server belongs to a Cluster, which this client does not know; "+
-				"give New several of its addresses, or its one address twice")
-		}
-	}
-	config := c.ConfigGet(ctx, "maxmemory*").Val()
-	if policy := config["maxmemory-policy"]; config["maxmemory"] != "0" && policy != "" && policy != "noeviction" {
-		problems = append(problems, fmt.Sprintf("maxmemory-policy is %s, which may evict the counts of users "+
-			"and so admit too much; want noeviction", policy))
-	}
-	for _, script := range []*redis.Script{
-		luascripts.SlidingWindow, luascripts.PeekScript, luascripts.GiveBackScript, luascripts.ResetScript,
-	} {
-		if err := script.Load(ctx, c).Err(); err != nil {
-			return append(problems, fmt.Sprintf("the scripts cannot be loaded: %v", err))
-		}
-	}
-	return problems
+	r.add(whole.checkScripts(ctx, r.findings)...)
 }
 
-// probeKey is a key that no user has: ids are encoded, and "!" would not stand in one.
-const probeKey = "ratelimit:!self-check:1"
-
-// checkScripts runs all that a limiter does once, on a key of its own that is gone afterwards.
-func checkScripts(ctx context.Context, c redis.UniversalClient) error {
-	keys := []string{probeKey}
-	const second, ttl = 1000, 2
-	for _, step := range []struct {
-		script *redis.Script
-		args   []any
-	}{
-		{luascripts.SlidingWindow, []any{"", second, 2, "a", ttl}},
-		{luascripts.SlidingWindow, []any{"", second, 2, "b", ttl}},
-		{luascripts.SlidingWindow, []any{"", second, 1, "c", ttl}},
-		{luascripts.PeekScript, []any{"", second, 1}},
-		{luascripts.GiveBackScript, []any{"", "b", second}},
-		{luascripts.ResetScript, nil},
-	} {
-		if err := step.script.Run(ctx, c, keys, step.args...).Err(); err != nil {
-			return err
+// idsOf the nodes, by host:port and, for nodes that announce no host that helps, by port.
+func idsOf(ctx context.Context, c *redis.ClusterClient) map[string]string {
+	ids := map[string]string{}
+	for _, slots := range c.ClusterSlots(ctx).Val() {
+		for _, node := range slots.Nodes {
+			ids[node.Addr] = node.ID
+			if _, port, err := net.SplitHostPort(node.Addr); err == nil {
+				ids[port] = node.ID
+			}
 		}
 	}
-	return nil
+	return ids
 }
 
-// tooOld tells whether a version, such as "7.0.15", is below 6.2; one that cannot be read is not.
-func tooOld(version string) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
+func nodeName(ids map[string]string, addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	id, ok := ids[addr]
+	if !ok {
+		id = ids[port]
 	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (major < 6 || major == 6 && minor < 2)
+	if len(id) < 8 {
+		return "the node on port " + port
+	}
+	return "node " + id[:8] + " on port " + port
+}
+
+func checkRing(ctx context.Context, c *redis.Ring, r *report) {
+	o := c.Options()
+	hidden := secrets(o.Username, o.Password, slices.Collect(maps.Values(o.Addrs))...)
+	names := map[string]string{} // by address
+	for i, name := range slices.Sorted(maps.Keys(o.Addrs)) {
+		shown := fmt.Sprintf("shard %q", name)
+		if slices.ContainsFunc(hidden, func(s string) bool { return strings.Contains(name, s) }) {
+			shown = fmt.Sprintf("shard %d of %d", i+1, len(o.Addrs))
+		}
+		names[o.Addrs[name]] = shown
+	}
+	asked := map[string]bool{}
+	up := c.ForEachShard(ctx, func(ctx context.Context, shard *redis.Client) error {
+		s := serverOf(shard, taggedKeys)
+		s.secrets = append(s.secrets, hidden...)
+		s.name = names[shard.Options().Addr]
+		found := s.check(ctx)
+		r.add(append(found, s.checkScripts(ctx, found)...)...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		asked[shard.Options().Addr] = true
+		return nil
+	})
+	if up != nil {
+		r.add(finding{kind: unusable, text: "the shards of the Ring cannot be listed"})
+	}
+	for addr, name := range names {
+		if !asked[addr] {
+			r.add(finding{kind: unusable, node: name, text: "the Ring has found it down"})
+		}
+	}
+}
+
+// secrets are what no line may hold.
+func secrets(user, password string, addrs ...string) []string {
+	all := []string{user, password}
+	for _, addr := range addrs {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			host = addr
+		}
+		all = append(all, host)
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }

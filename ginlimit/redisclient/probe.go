@@ -1,0 +1,79 @@
+package redisclient
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/gin-tiers/ratelimit/luascripts"
+)
+
+// The keys of a user that nobody is: ids are encoded, and "!" would not stand in one. The plain ones have
+// different slots, the tagged ones share one, as those of real users do.
+var (
+	plainKeys  = [2]string{"ratelimit:!self-check:1", "ratelimit:!self-check:2"}
+	taggedKeys = [2]string{"ratelimit:{!self-check}:1", "ratelimit:{!self-check}:2"}
+)
+
+// probe is one run of a script on the first key or on both.
+type probe struct {
+	file   string
+	script *redis.Script
+	keys   int
+	args   []any
+}
+
+// probes run all that a limiter does, and end with both keys gone.
+func probes() []probe {
+	const second, ttl = 1000, 2
+	window := func(limit int, member string) []any { return []any{"", second, limit, member, ttl} }
+	return []probe{
+		{"sliding_window.lua", luascripts.SlidingWindow, 1, window(2, "a")},
+		{"sliding_window.lua", luascripts.SlidingWindow, 1, window(2, "b")},
+		{"sliding_window.lua", luascripts.SlidingWindow, 1, window(1, "c")},
+		{"peek.lua", luascripts.PeekScript, 1, []any{"", second, 1}},
+		{"give_back.lua", luascripts.GiveBackScript, 1, []any{"", "b", second}},
+		{"reset.lua", luascripts.ResetScript, 1, nil},
+		{"sliding_window.lua", luascripts.SlidingWindow, 2, append(window(1, "d"), second, 1, ttl)},
+		{"reset.lua", luascripts.ResetScript, 2, nil},
+	}
+}
+
+// load makes the scripts known to the server.
+func (s server) load(ctx context.Context) []finding {
+	loaded := map[string]bool{}
+	for _, p := range probes() {
+		if loaded[p.file] {
+			continue
+		}
+		loaded[p.file] = true
+		if err := p.script.Load(ctx, s.client).Err(); err != nil {
+			return []finding{s.finding(unrunnable, "the scripts cannot be loaded: "+s.trouble(ctx, err))}
+		}
+	}
+	return nil
+}
+
+// checkScripts runs the probes, unless what was found shows that they cannot run. Only the first that fails
+// is told.
+func (s server) checkScripts(ctx context.Context, found []finding) []finding {
+	if hasKind(found, unusable) || hasKind(found, unrunnable) {
+		return nil
+	}
+	told := hasKind(found, knownCluster)
+	for _, p := range probes() {
+		err := p.script.Run(ctx, s.client, s.keys[:p.keys], p.args...).Err()
+		_, moved := redis.IsMovedError(err)
+		switch {
+		case err == nil:
+			continue
+		case told && (moved || redis.HasErrorPrefix(err, "CROSSSLOT")):
+			return nil
+		case redis.HasErrorPrefix(err, "CROSSSLOT"):
+			return []finding{s.finding(hiddenCluster, "a Cluster behind one endpoint: it refuses a script over two "+
+				"keys of different slots (CROSSSLOT); the limiter needs ginlimit.WithHashTags, if it has it not yet")}
+		}
+		return []finding{s.finding(unrunnable, "the scripts cannot be run: "+p.file+": "+s.trouble(ctx, err))}
+	}
+	return nil
+}
