@@ -120,8 +120,8 @@ func TestLoadRefuses(t *testing.T) {
 
 		// A tier.
 		"empty tier name":        {free + "  '': {per_minute: 5, per_day: 100}", `tiers: tier name "" is empty`},
-		"control in tier name":   {free + `  "a\0": {per_minute: 5, per_day: 100}`, `tiers: tier name "a\x00" has control characters`},
-		"blank in tier name":     {free + `  "a ": {per_minute: 5, per_day: 100}`, `tiers: tier name "a " begins or ends with a blank`},
+		"control in tier name":   {free + `  "a\0": {per_minute: 5, per_day: 100}`, `tiers: tier name "a\x00" has U+0000, which does not show`},
+		"blank in tier name":     {free + `  "a ": {per_minute: 5, per_day: 100}`, `tiers: tier name "a " begins or ends with a space (U+0020)`},
 		"two lines in tier name": {free + "  \"a\n # b\n  c\": {per_minute: 5, per_day: 100}", "tiers: line 3: could not find expected ':'"},
 		"tier name a number":     {free + "  5: {per_minute: 5, per_day: 100}", "tiers: line 3: want a string as a key, got 5"},
 		"tier name null":         {free + "  ~: {per_minute: 5, per_day: 100}", "tiers: line 3: want a string as a key, got ~"},

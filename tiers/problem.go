@@ -53,8 +53,13 @@ func showNode(n *yaml.Node) string {
 	return show(n.Value)
 }
 
-// quote returns s in Go's quotes, shortened: no control character survives, and an end that is blank can be seen.
-func quote(s string) string { return strconv.Quote(clip(s)) }
+// quote returns s in Go's quotes, shortened: a character that does not show is escaped, a space at an end can be seen.
+func quote(s string) string {
+	if strings.ContainsFunc(s, hidden) {
+		return strconv.QuoteToASCII(clip(s))
+	}
+	return strconv.Quote(clip(s))
+}
 
 // clip shortens s to about maxShown bytes, without half a character at its end.
 func clip(s string) string {

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-playground/validator/v10"
 )
 
-// Tier names a class of users that share the same limits. Names are compared byte by byte: "Pro" is not "pro".
+// Tier names a class of users that share the same limits. Letters of any script, digits, punctuation, symbols and plain
+// spaces between them make a name. A character that does not show, or that looks like a plain space and is another, does
+// not: see [NewStore]. Names are compared byte by byte. "Pro" is not "pro", and nothing is normalised: é as one character
+// (Unicode's form NFC) and é as e with a combining accent (NFD) are two tiers. Write names in one form everywhere.
 type Tier string
 
 // The tiers of [Default]. A table may name others.
@@ -52,9 +53,15 @@ func Default() *Store {
 	}}
 }
 
-// NewStore returns a Store with a copy of table. It fails if a tier's name is empty, not UTF-8, has control characters or
-// begins or ends with a blank; if a tier's limits break the rules of [Limits]; or if fallback is not in the table. The
-// error lists the problems sorted by tier.
+// NewStore returns a Store with a copy of table. It fails if a tier's limits break the rules of [Limits], if fallback is
+// not in the table, or if a tier's name
+//
+//   - is empty, is not UTF-8, or begins or ends with a space;
+//   - has a character that does not show (zero width, bidirectional control, byte order mark, variation selector, tag,
+//     filler, control, private use, not assigned in Go's Unicode tables) or a space other than U+0020;
+//   - has a combining mark with nothing before it to combine with.
+//
+// The error lists the problems sorted by tier. It names a character that does not show by its code point.
 func NewStore(fallback Tier, table map[Tier]Limits) (*Store, error) {
 	s := &Store{fallback: fallback, table: maps.Clone(table)}
 	if problems := s.problems(); len(problems) > 0 {
@@ -82,7 +89,7 @@ func (s *Store) problems() []string {
 	var problems []string
 	for _, t := range s.Tiers() {
 		if rule := t.brokenRule(); rule != "" {
-			problems = append(problems, fmt.Sprintf("tier name %s %s", quote(string(t)), rule))
+			problems = append(problems, fmt.Sprintf("tier name %+q %s", clip(string(t)), rule))
 		}
 		for _, p := range s.table[t].problems() {
 			problems = append(problems, show(string(t))+"."+p)
@@ -94,26 +101,12 @@ func (s *Store) problems() []string {
 		problems = append(problems, "the table is empty")
 	case s.fallback == "":
 		problems = append(problems, "fallback is empty")
+	case s.fallback.brokenRule() != "":
+		problems = append(problems, fmt.Sprintf("fallback %+q %s", clip(string(s.fallback)), s.fallback.brokenRule()))
 	case !known:
 		problems = append(problems, fmt.Sprintf("fallback: %s is not in the table", show(string(s.fallback))))
 	}
 	return problems
-}
-
-// brokenRule returns what is wrong with the name, or "".
-func (t Tier) brokenRule() string {
-	name := string(t)
-	switch {
-	case name == "":
-		return "is empty"
-	case !utf8.ValidString(name):
-		return "is not UTF-8"
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return "has control characters"
-	case strings.TrimSpace(name) != name:
-		return "begins or ends with a blank"
-	}
-	return ""
 }
 
 // problems says which rules l breaks, in the order of its fields.

@@ -1,0 +1,57 @@
+package tiers
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// brokenRule returns what is wrong with the name, or "". A name has to be what a reader sees: two names that look
+// the same and are not would send users to the fallback unnoticed.
+func (t Tier) brokenRule() string {
+	name := string(t)
+	switch {
+	case name == "":
+		return "is empty"
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	}
+	before := ' '
+	for _, r := range name {
+		switch {
+		case hidden(r):
+			return fmt.Sprintf("has %U, which does not show", r)
+		case before == ' ' && unicode.IsMark(r):
+			return fmt.Sprintf("has the combining mark %U with no letter before it", r)
+		}
+		before = r
+	}
+	if strings.Trim(name, " ") != name {
+		return "begins or ends with a space (U+0020)"
+	}
+	return ""
+}
+
+// hidden reports a character that does not show, or that looks like a plain space (U+0020) and is not. IsPrint
+// already refuses controls, format characters, other spaces, private use and what Unicode has not assigned.
+func hidden(r rune) bool {
+	return !unicode.IsPrint(r) ||
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || blank(r)
+}
+
+// blank reports the letters, marks and symbols that are drawn as nothing although no property of Unicode says so.
+func blank(r rune) bool {
+	switch r {
+	case '\u2800', // braille pattern of no dots
+		'\u2d7f',                   // Tifinagh joiner
+		'\u303f',                   // ideographic half fill space
+		'\ufffc',                   // stands for an object that is not there
+		'\U0001107f',               // Brahmi number joiner
+		'\U00013441', '\U00013442', // Egyptian blanks
+		'\U00016fe4', // Khitan filler
+		'\U0001d159': // null notehead
+		return true
+	}
+	return false
+}
