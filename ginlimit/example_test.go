@@ -32,21 +32,6 @@ func ExampleNew() {
 	v1.POST("/chat/completions", chat)
 }
 
-// Where many requests are under way at once, they share round trips.
-func ExampleNewLimiter_autoPipeline() {
-	rdb, err := redisclient.New("redis://localhost:6379")
-	if err != nil {
-		log.Fatal(err)
-	}
-	pipeline, err := redisclient.AutoPipeline(rdb) // rdb comes from redisclient.New
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pipeline.Close()
-	limiter := ginlimit.NewLimiter(pipeline)
-	_ = ginlimit.New(limiter, ginlimit.FromContext("user_id", "tier"), ginlimit.WithAtomicWindows())
-}
-
 // A request may have to meet several budgets: here the whole API's and the images'. They are
 // decided together, all or none.
 func ExampleWithScope() {

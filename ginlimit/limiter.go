@@ -59,6 +59,12 @@ type Limiter struct {
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
 // *redis.Ring or anything else that runs scripts. It sends nothing, so Redis may come up later.
 // It panics on a nil client.
+//
+// Decisions that are asked for at the same time go to a single server together, in one script execution; a
+// lone one goes at once. Each has its own reply and its own error. That needs all keys on one server: it is
+// so with a *redis.Client, Sentinel included. A Cluster or Ring, a client of an unknown type and WithHashTags
+// send each decision by itself. A Cluster that a *redis.Client takes for a server refuses the first group;
+// then each goes by itself too, after one warning.
 func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	mustNotBeNil("NewLimiter: rdb", rdb)
 	c := newLimiterConfig("NewLimiter", opts)
@@ -69,7 +75,7 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	if c.replicas != 1 {
 		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
 	}
-	l := newLimiter(redisstore.New(rdb, c.clock), c)
+	l := newLimiter(redisstore.New(rdb, c.clock, redisstore.OneServer(rdb) && !c.names.HashTags), c)
 	heeds, known := redisstore.HeedsDeadlines(rdb)
 	switch {
 	case heeds:

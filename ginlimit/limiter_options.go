@@ -36,7 +36,8 @@ func WithKillSwitch(on func() bool) LimiterOption {
 
 // WithHashTags puts the user part of every key in literal braces, so that all keys of a user share
 // a Cluster slot. A *redis.ClusterClient and a *redis.Ring get them anyway; the option is for a
-// Scripter that hides one. It changes the keys, so counts start anew. Memory limiters ignore it.
+// Scripter that hides one, such as a proxy that spreads keys over servers: decisions are then sent one by
+// one. It changes the keys, so counts start anew. Memory limiters ignore it.
 func WithHashTags() LimiterOption {
 	return func(c *limiterConfig) { c.names.HashTags = true }
 }

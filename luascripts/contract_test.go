@@ -12,28 +12,27 @@ import (
 )
 
 // The header of each script names its arguments, in their order, and what is embedded is the file behind
-// the clock. That the store sends them in this order is tested beside it.
+// its preludes. That the store sends them in this order is tested beside it.
 func TestHeadersAndScriptsAgree(t *testing.T) {
-	clock, err := os.ReadFile("clock.lua")
-	require.NoError(t, err)
+	clock, decide := read(t, "clock.lua"), read(t, "decide.lua")
 	for _, tt := range []struct {
 		file    string
 		script  *redis.Script
 		prelude string
 		header  []string // in this order, each once
 	}{
-		{"sliding_window.lua", luascripts.SlidingWindow, string(clock), []string{
+		{"sliding_window.lua", luascripts.SlidingWindow, clock + decide, []string{
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +window_ms`, `ARGV\[3\] +limit`, `ARGV\[4\] +member`, `ARGV\[5\] +ttl_s`,
 			`ARGV\[6…\] window_ms, limit, ttl_s`}},
-		{"peek.lua", luascripts.PeekScript, string(clock), []string{
+		{"group.lua", luascripts.GroupScript, clock + decide, []string{
+			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +windows`, `ARGV\[3…\] window_ms, limit, member, ttl_s`}},
+		{"peek.lua", luascripts.PeekScript, clock, []string{
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2…\] window_ms \(> 0\), limit`}},
-		{"give_back.lua", luascripts.GiveBackScript, string(clock), []string{
+		{"give_back.lua", luascripts.GiveBackScript, clock, []string{
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +member`, `ARGV\[3…\] window_ms`}},
 		{"reset.lua", luascripts.ResetScript, "", []string{`KEYS\[i\]`, `ARGV +none`}},
 	} {
-		source, err := os.ReadFile(tt.file)
-		require.NoError(t, err)
-		text := string(source)
+		text := read(t, tt.file)
 		require.Regexp(t, `^-- `+regexp.QuoteMeta(tt.file)+`: `, text)
 		header := regexp.MustCompile(`(?m)\A(--.*\n)+`).FindString(text)
 		for _, pattern := range append(tt.header, `Reply: `, `.*(O\(.*Redis 6\.2 or newer|Redis 6\.2 or newer)`) {
@@ -43,4 +42,11 @@ func TestHeadersAndScriptsAgree(t *testing.T) {
 		}
 		require.Equal(t, redis.NewScript(tt.prelude+text).Hash(), tt.script.Hash(), "%s is what is embedded", tt.file)
 	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
 }

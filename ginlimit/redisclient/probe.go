@@ -35,6 +35,7 @@ func probes() []probe {
 		{"give_back.lua", luascripts.GiveBackScript, 1, []any{"", "b", second}},
 		{"reset.lua", luascripts.ResetScript, 1, nil},
 		{"sliding_window.lua", luascripts.SlidingWindow, 2, append(window(1, "d"), second, 1, ttl)},
+		{"group.lua", luascripts.GroupScript, 2, []any{"", 1, second, 1, "e", ttl, 1, second, 1, "f", ttl}},
 		{"reset.lua", luascripts.ResetScript, 2, nil},
 	}
 }

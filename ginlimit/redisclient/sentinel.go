@@ -32,7 +32,7 @@ func NewSentinel(master string, urls ...string) (redis.UniversalClient, error) {
 		return nil, errors.New("redisclient: no name of a master; want the one that the Sentinels monitor")
 	}
 	if first.isUnix() {
-		return nil, at(1, len(all), errors.New("Sentinels are not reached over a Unix socket"))
+		return nil, at(1, len(all), errors.New("a Unix socket does not lead to Sentinels"))
 	}
 	if first.url.Port() == "" {
 		first.url.Host = net.JoinHostPort(first.url.Hostname(), sentinelPort)

@@ -113,7 +113,7 @@ func (b *bench) verify(ctx context.Context, r row) error {
 	if r.visits > 0 {
 		return nil // whose verdicts are known beforehand
 	}
-	if len(r.windows) < 2 || r.http { // a tier's day is never tighter than its minute
+	if len(r.windows) < 2 || r.http || r.limiter.all != nil { // a tier's day is never tighter than its minute
 		trials = trials[:min(1, len(r.windows))]
 	}
 	for _, limits := range trials {

@@ -149,9 +149,12 @@ func writeRatios(w io.Writer, ratios []ratio) {
 func (c comparison) ratios() []ratio {
 	one, two, web := c.bestPeer(groupOne), c.bestPeer(groupTwo), c.bestPeer(groupHTTP)
 	none := c.find(groupHTTP, noLimiter, false)
-	ours, oursAuto := c.find(groupOne, ginlimitSeparate, false), c.find(groupOne, ginlimitSeparate, true)
+	ours, alone := c.find(groupOne, ginlimitSeparate, false), c.find(groupOne, ginlimitAlone, false)
 	rates := func(what string, a, b *result, want float64) ratio {
 		return ratio{what, a.of(rate).over(b.of(rate)).each(c.slices), b.cpu().over(a.cpu()).each(c.slices), want}
+	}
+	waits := func(what string, of column, a, b *result, want float64) ratio {
+		return ratio{what, a.of(of).over(b.of(of)).each(c.slices), nil, want}
 	}
 	added := func(what string, a, b *result, want float64) ratio {
 		interval := a.interval().minus(none.interval()).over(b.interval().minus(none.interval()))
@@ -159,19 +162,19 @@ func (c comparison) ratios() []ratio {
 		return ratio{what, interval.each(c.slices), cpu.each(c.slices), want}
 	}
 	return []ratio{
-		rates("one window, decisions/s, plain client: ours / best peer"+named(one), ours, one, 0.9),
-		rates("one window, decisions/s, plain client: our script's five commands, deciding nothing / best peer"+
-			named(one), c.find(groupBaseline, commandsAlone, false), one, 0),
-		rates("one window, decisions/s: ours over AutoPipeline / best peer, plain client"+named(one),
-			oursAuto, one, 1.1),
-		rates("one window, decisions/s: ours / redis_rate, both over AutoPipeline",
-			oursAuto, c.find(groupOne, redisRate, true), 0.95),
-		rates("two windows, decisions/s: ours, atomic, over AutoPipeline / best peer, plain client"+named(two),
-			c.find(groupTwo, ginlimitAtomic, true), two, 1.5),
-		added("HTTP, two windows, added time, plain client: best peer"+named(web)+" / ours, atomic",
-			web, c.find(groupHTTP, ginlimitAtomic, false), 1.0),
-		added("HTTP, two windows, added time: best peer, plain client"+named(web)+
-			" / ours, atomic, over AutoPipeline", web, c.find(groupHTTP, ginlimitAtomic, true), 1.4),
+		rates("one window, decisions/s: ours / best peer, plain client"+named(one), ours, one, 1.6),
+		rates("one window, decisions/s: ours / redis_rate over AutoPipeline",
+			ours, c.find(groupOne, redisRate, true), 1.1),
+		rates("one window, decisions/s: ours / PING of the same client",
+			ours, c.find(groupBaseline, ping, false), 1.0),
+		rates("one window, decisions/s: ours / ours, one by one", ours, alone, 1.25),
+		rates("two windows, decisions/s: ours, atomic / best peer, plain client"+named(two),
+			c.find(groupTwo, ginlimitAtomic, false), two, 2.5),
+		added("HTTP, two windows, added time: best peer, plain client"+named(web)+" / ours, atomic",
+			web, c.find(groupHTTP, ginlimitAtomic, false), 2.2),
+		waits("one window, a lone caller, p50: ours, one by one / ours", p50,
+			c.find(groupLone, ginlimitAlone, false), c.find(groupLone, ginlimitSeparate, false), 0.95),
+		waits("one window, p99: ours, one by one / ours", p99, alone, ours, 1.0),
 	}
 }
 

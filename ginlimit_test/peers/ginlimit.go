@@ -2,58 +2,85 @@ package main
 
 import (
 	"context"
-	"strconv"
+	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
-	"github.com/gin-tiers/ratelimit/luascripts"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // ginlimitSeparate asks for each window by a call of its own: one script on an exact log.
 var ginlimitSeparate = limiter{
-	name:     "ginlimit",
-	commands: map[string]float64{"evalsha": 1},
+	name:      "ginlimit",
+	commands:  map[string]float64{"evalsha": 1},
+	plainOnly: true,
 	one: func(rdb redis.UniversalClient, w window) (decide, error) {
-		l := newGinlimit(rdb)
-		return func(ctx context.Context, user string) (verdict, error) {
-			d, err := l.Check(ctx, user, w.limit, w.length)
-			return verdict{allowed: d.Allowed}, err
-		}, nil
+		return check(newGinlimit(rdb), w), nil
 	},
 	middleware: ginlimitMiddleware(),
 }
 
-// ginlimitAtomic decides both windows, all or none, in one script.
+// ginlimitAlone sends each decision by itself, as on a Cluster: what groups gain.
+var ginlimitAlone = limiter{
+	name:      "ginlimit, one by one",
+	commands:  map[string]float64{"evalsha": 1},
+	plainOnly: true,
+	one: func(rdb redis.UniversalClient, w window) (decide, error) {
+		return check(ginlimit.NewLimiter(rdb, ginlimit.WithHashTags()), w), nil
+	},
+}
+
+// ginlimitAtomic decides both windows, all or none, in one script. That is the middleware's way, so each
+// decision here pays for a request and its answer, without a network.
 var ginlimitAtomic = limiter{
 	name:       "ginlimit, atomic",
 	commands:   map[string]float64{"evalsha": 1},
-	all:        ginlimitScript,
+	plainOnly:  true,
+	all:        throughGin,
 	middleware: ginlimitMiddleware(ginlimit.WithAtomicWindows()),
 }
 
-// ginlimitScript is what the middleware does for a request, less the request: the library has no such call.
-func ginlimitScript(rdb redis.UniversalClient, windows []window) (decide, error) {
+func check(l *ginlimit.Limiter, w window) decide {
 	return func(ctx context.Context, user string) (verdict, error) {
-		keys := make([]string, len(windows))
-		args := []any{""} // the server's time
-		for i, w := range windows {
-			seconds := int(w.length / time.Second)
-			keys[i] = "ratelimit:" + user + ":" + strconv.Itoa(seconds)
-			args = append(args, w.length.Milliseconds(), w.limit)
-			if i == 0 {
-				args = append(args, uuid.NewString())
-			}
-			args = append(args, seconds+1)
+		d, err := l.Check(ctx, user, w.limit, w.length)
+		return verdict{allowed: d.Allowed}, err
+	}
+}
+
+// throughGin decides by the middleware, in a Gin engine that answers nobody.
+func throughGin(rdb redis.UniversalClient, windows []window) (decide, error) {
+	limited, err := ginlimitMiddleware(ginlimit.WithAtomicWindows())(rdb, windows)
+	if err != nil {
+		return nil, err
+	}
+	router := newRouter(limited)
+	return func(ctx context.Context, user string) (verdict, error) {
+		r := (&http.Request{Method: http.MethodGet, URL: root, Header: http.Header{userHeader: {user}}}).WithContext(ctx)
+		w := nobody{header: http.Header{}}
+		router.ServeHTTP(&w, r)
+		if w.status != http.StatusOK && w.status != http.StatusTooManyRequests {
+			return verdict{}, fmt.Errorf("status %d", w.status)
 		}
-		reply, err := luascripts.SlidingWindow.Run(ctx, rdb, keys, args...).Int64Slice()
-		return verdict{allowed: len(reply) == 3*len(windows) && reply[len(reply)-3] == 1}, err
+		return verdict{allowed: w.status == http.StatusOK}, nil
 	}, nil
 }
+
+var root = &url.URL{Path: "/"}
+
+// nobody is a ResponseWriter whose reader wants the status alone.
+type nobody struct {
+	header http.Header
+	status int
+}
+
+func (n *nobody) Header() http.Header         { return n.header }
+func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (n *nobody) WriteHeader(status int)      { n.status = status }
 
 // newGinlimit has patience where deadlines are heeded: on a busy machine a call may take longer than a
 // request should wait.

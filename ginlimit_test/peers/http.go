@@ -25,6 +25,11 @@ func serve(l limiter, rdb redis.UniversalClient, windows []window) (addr string,
 	if err != nil {
 		return "", nil, err
 	}
+	srv := httptest.NewServer(newRouter(handlers))
+	return srv.Listener.Addr().String(), srv.Close, nil
+}
+
+func newRouter(handlers []gin.HandlerFunc) *gin.Engine {
 	router := gin.New()
 	router.Use(func(c *gin.Context) {
 		c.Set(userKey, c.GetHeader(userHeader))
@@ -32,8 +37,7 @@ func serve(l limiter, rdb redis.UniversalClient, windows []window) (addr string,
 	})
 	router.Use(handlers...)
 	router.GET("/", func(c *gin.Context) { c.String(http.StatusOK, "ok") })
-	srv := httptest.NewServer(router)
-	return srv.Listener.Addr().String(), srv.Close, nil
+	return router
 }
 
 // get decides by a request on a connection of its own, for one goroutine: 200 is allowed, 429 is not. The

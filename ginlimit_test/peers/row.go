@@ -9,6 +9,7 @@ import (
 const (
 	groupBaseline = "Baselines"
 	groupOne      = "One window"
+	groupLone     = "One window, a lone caller"
 	groupTwo      = "Two windows"
 	groupRejected = "Rejected, one window"
 	groupHTTP     = "HTTP through Gin, two windows"
@@ -73,8 +74,10 @@ func rows(part string, o options) (all []row, slices int, err error) {
 	}
 	onOne := []limiter{redisRate, ululeLimiter, throttledGCRA, ginRateLimit, ginlimitSeparate}
 	onTwo := append(onOne, ginlimitAtomic)
+	alone := append(onOne, ginlimitAlone)
 	add(row{group: groupBaseline}, noopScript, commandsAlone)
-	add(row{group: groupOne, windows: []window{perMinute}}, onOne...)
+	add(row{group: groupOne, windows: []window{perMinute}}, alone...)
+	add(row{group: groupLone, windows: []window{perMinute}, callers: 1}, ginlimitAlone, ginlimitSeparate)
 	add(row{group: groupTwo, windows: []window{perMinute, perDay}}, onTwo...)
 	add(row{group: groupRejected, windows: []window{tight}, full: true}, onOne...)
 	add(row{group: groupHTTP, http: true}, noLimiter)

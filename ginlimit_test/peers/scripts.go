@@ -15,8 +15,10 @@ import (
 //go:embed testdata/plain.lua
 var plainSource string
 
-// scriptFolder is where our script is, and the clock that is put in front of it.
+// scriptFolder is where our script is, and preludes are what is put in front of it.
 const scriptFolder = "../../luascripts"
+
+var preludes = []string{"clock.lua", "decide.lua"}
 
 // The scripts that the ratios are about.
 const (
@@ -29,9 +31,13 @@ const (
 // where they know both. They have about as many entries in each group, so that what the server's caches hold
 // differs little.
 func addScripts(add func(row, ...limiter), o options) error {
-	clock, err := os.ReadFile(filepath.Join(scriptFolder, "clock.lua"))
-	if err != nil {
-		return err
+	var prelude string
+	for _, file := range preludes {
+		source, err := os.ReadFile(filepath.Join(scriptFolder, file))
+		if err != nil {
+			return err
+		}
+		prelude += string(source)
 	}
 	scripts := []limiter{scriptLimiter(plainScript, plainSource, false)}
 	for _, file := range append([]string{filepath.Join(scriptFolder, "sliding_window.lua")}, o.scripts...) {
@@ -39,7 +45,7 @@ func addScripts(add func(row, ...limiter), o options) error {
 		if err != nil {
 			return err
 		}
-		name, whole := filepath.Base(file), string(clock)+string(source)
+		name, whole := filepath.Base(file), prelude+string(source)
 		scripts = append(scripts, scriptLimiter(name+", caller's clock", whole, false),
 			scriptLimiter(name+", server's clock", whole, true))
 	}

@@ -78,11 +78,18 @@ local commands = {
 
 redis = {call = function(name, ...) return commands[name](...) end, error_reply = error}
 
-function report(script)
-  local reply = script()
-  if type(reply) ~= 'table' then reply = {reply} end
+local function integers(reply)
   for i, value in ipairs(reply) do
     assert(math.type(value) == 'integer', 'reply ' .. i .. ' is ' .. tostring(value))
   end
-  print(table.concat(reply, ' '))
+  return table.concat(reply, ' ')
+end
+
+function report(script)
+  local reply = script()
+  if type(reply) ~= 'table' then reply = {reply} end
+  if type(reply[1]) ~= 'table' then return print(integers(reply)) end
+  local each = {}
+  for i, one in ipairs(reply) do each[i] = integers(one) end
+  print(table.concat(each, ' | '))
 end

@@ -127,7 +127,7 @@ func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
 
 // judge returns what a call says of Redis: nil that it answers, err that it is out of order, errNothing
 // where it says nothing. A failure says nothing when Redis has answered a call that began later: one
-// connection hangs, or the outage is over.
+// connection hangs, or the outage is over. What a group shares is one failure.
 func (b *breaker) judge(err error, began time.Time) error {
 	verdict := outage(err, time.Since(began))
 	at, answered := began.Sub(b.start).Milliseconds(), b.answered.Load()
@@ -136,6 +136,11 @@ func (b *breaker) judge(err error, began time.Time) error {
 		b.answered.Store(at) // at most about once a millisecond
 	case verdict != nil && answered > at:
 		return errNothing
+	}
+	if verdict != nil && verdict != errNothing {
+		if shared, ok := errors.AsType[*groupError](verdict); ok && shared.counted.Swap(true) {
+			return errNothing
+		}
 	}
 	return verdict
 }

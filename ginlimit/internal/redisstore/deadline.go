@@ -35,11 +35,8 @@ func (d deadline) run(ctx context.Context, script *redis.Script, keys []string, 
 	if !ok {
 		return d.next.run(ctx, script, keys, args)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := over(ctx); err != nil {
 		return nil, err
-	}
-	if !time.Now().Before(until) { // its timer is late
-		return nil, context.DeadlineExceeded
 	}
 	ended, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
@@ -67,6 +64,14 @@ func (d deadline) run(ctx context.Context, script *redis.Script, keys []string, 
 	case <-ended.Done():
 		return nil, ended.Err()
 	}
+}
+
+// over returns ctx's error, also where its deadline has passed and its timer is late.
+func over(ctx context.Context) error {
+	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // errNoReturn is the error of a call that ended its goroutine.

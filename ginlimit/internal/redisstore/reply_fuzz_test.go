@@ -60,7 +60,7 @@ func FuzzReplies(f *testing.F) {
 			{Key: "c", Budget: requests(0, budget.Day)},
 		}[:1+moreWindows%3]
 		reply, _ := anyReply(shape, 0)
-		s := New(&recorder{reply: reply}, nil)
+		s := New(&recorder{reply: reply}, nil, false)
 
 		verdicts, err := s.Admit(t.Context(), "m", claims)
 		requireDecisions(t, reply, verdicts, err)

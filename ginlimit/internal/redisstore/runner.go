@@ -20,6 +20,13 @@ func (c client) run(ctx context.Context, script *redis.Script, keys []string, ar
 	return script.Run(ctx, c.rdb, keys, args...).Result()
 }
 
+// OneServer tells whether a client is known to send all keys to one server: go-redis's own, and what shows
+// its options.
+func OneServer(rdb redis.Scripter) bool {
+	_, ok := rdb.(interface{ Options() *redis.Options })
+	return ok
+}
+
 // nodesOf returns what tells the node that a key is on, by its address, for a client of several nodes; and
 // nil for any other client.
 func nodesOf(rdb redis.Scripter) func(ctx context.Context, key string) (node string, err error) {

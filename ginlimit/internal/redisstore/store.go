@@ -25,11 +25,16 @@ type Store struct {
 }
 
 // New returns a store that runs its scripts through rdb. A nil clock is the server's, one for all
-// processes. A call ends at its context's deadline, whatever rdb does; see HeedsDeadlines.
-func New(rdb redis.Scripter, clock func() time.Time) *Store {
+// processes. Grouped decides requests that come at the same time in one script execution, for keys that are
+// all on one server; see OneServer. A call ends at its context's deadline, whatever rdb does; see
+// HeedsDeadlines.
+func New(rdb redis.Scripter, clock func() time.Time, grouped bool) *Store {
 	var scripts runner = client{rdb}
 	if heeds, _ := HeedsDeadlines(rdb); !heeds {
 		scripts = deadline{scripts}
+	}
+	if grouped {
+		scripts = newGroups(scripts)
 	}
 	return &Store{scripts: newBreakers(scripts, nodesOf(rdb)), clock: clock}
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := storetest.NewClock()
-			storetest.Conform(t, New(connect(t), c.Now), c)
+			storetest.Conform(t, New(connect(t), c.Now, false), c)
 		})
 	}
 }
@@ -43,7 +44,7 @@ func TestArrivals(t *testing.T) { storetest.Arrivals(t, subjects(t)) }
 func subjects(t *testing.T) func() storetest.Subject {
 	rdb := redistest.Start(t).Client(t) // a key without a TTL may stay behind
 	for _, script := range []*redis.Script{
-		luascripts.SlidingWindow, luascripts.PeekScript, luascripts.GiveBackScript, luascripts.ResetScript,
+		luascripts.SlidingWindow, luascripts.GroupScript, luascripts.PeekScript, luascripts.GiveBackScript, luascripts.ResetScript,
 	} {
 		require.NoError(t, script.Load(t.Context(), rdb).Err())
 	}
@@ -51,7 +52,7 @@ func subjects(t *testing.T) func() storetest.Subject {
 		c := storetest.NewClock()
 		still := &stillRedis{rdb: rdb, seen: map[string]storetest.Contents{}, ttl: map[string]time.Duration{}}
 		return storetest.Subject{
-			Store: New(still, c.Now), Clock: c, Key: uuid.NewString(),
+			Store: New(still, c.Now, false), Clock: c, Key: uuid.NewString(),
 			Look: func(key string) storetest.Contents { return still.seen[key] },
 			Hold: still.hold,
 		}
@@ -66,11 +67,14 @@ type stillRedis struct {
 	redis.Scripter // of which a store uses EvalSha alone, for scripts that are loaded
 	rdb            *redis.Client
 
+	mu   sync.Mutex // one transaction after the other
 	seen map[string]storetest.Contents
 	ttl  map[string]time.Duration // of the keys that are held at one; others have none
 }
 
 func (r *stillRedis) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	pipe := r.rdb.TxPipeline()
 	began := pipe.Time(ctx)
 	for _, key := range keys {
@@ -158,15 +162,15 @@ func TestArguments(t *testing.T) {
 			func(s *Store) error { return s.Reset(t.Context(), []string{"k1", "k2"}) }, nil},
 	} {
 		r := &recorder{reply: tt.reply}
-		require.NoError(t, tt.call(New(r, now)))
+		require.NoError(t, tt.call(New(r, now, false)))
 		require.Equal(t, tt.script.Hash(), r.sha)
 		require.Equal(t, []string{"k1", "k2"}, r.keys)
 		require.Equal(t, tt.want, r.args)
 
-		require.ErrorIs(t, tt.call(New(&recorder{err: redis.ErrClosed}, now)), redis.ErrClosed, "a caller can match it")
+		require.ErrorIs(t, tt.call(New(&recorder{err: redis.ErrClosed}, now, false)), redis.ErrClosed, "a caller can match it")
 	}
 	r := &recorder{reply: two}
-	_, err := New(r, nil).Admit(t.Context(), "m", claims)
+	_, err := New(r, nil, false).Admit(t.Context(), "m", claims)
 	require.NoError(t, err)
 	require.Equal(t, "", r.args[0], "the server's clock")
 }
@@ -199,7 +203,7 @@ func TestStrangeRepliesAreErrors(t *testing.T) {
 			"where 2 were asked", "3 windows where 2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := New(&recorder{reply: tt.reply}, nil)
+			s := New(&recorder{reply: tt.reply}, nil, false)
 			_, err := s.Admit(t.Context(), "m", minuteAndDay())
 			wantError(t, tt.decide, err)
 			_, err = s.Peek(t.Context(), minuteAndDay())

@@ -1,0 +1,102 @@
+package redisstore
+
+import "context"
+
+// member is a decision that waits to be sent in a group, or for its reply. It is used again once its reply
+// was read.
+type member struct {
+	ctx  context.Context
+	keys []string
+	args []any // of sliding_window.lua
+	done chan outcome
+
+	sent, left bool    // under the lock of its groups, as next
+	next       *member // in its lane
+}
+
+// queue holds decisions that wait to be sent, a lane for each owner, whose turn it is by turns: many
+// decisions of one owner delay those of others by no more than one group. The zero value is empty. It is not
+// safe for concurrent use.
+type queue struct {
+	lanes       map[string]*lane // by the first key
+	first, last *lane            // in order of their turns
+	free        *lane
+	keys        int // of all that wait
+}
+
+// lane holds the decisions of one owner, oldest first.
+type lane struct {
+	key         string
+	first, last *member
+	next        *lane
+}
+
+func (q *queue) add(m *member) {
+	key := m.keys[0]
+	q.keys += len(m.keys)
+	if l := q.lanes[key]; l != nil {
+		l.last.next = m
+		l.last = m
+		return
+	}
+	l := q.free
+	if l == nil {
+		l = &lane{}
+	} else {
+		q.free = l.next
+	}
+	*l = lane{key: key, first: m, last: m}
+	if q.lanes == nil {
+		q.lanes = make(map[string]*lane)
+	}
+	q.lanes[key] = l
+	q.append(l)
+}
+
+// leave takes out a member that waits.
+func (q *queue) leave(m *member) {
+	m.left = true // its lane drops it later
+	q.keys -= len(m.keys)
+}
+
+// take appends to group the members that go next, by turns, as many as have room for their keys. They share
+// a clock reading: with clocks of their own, those that read the same go together.
+func (q *queue) take(group []*member) []*member {
+	keys := 0
+	for q.first != nil {
+		l := q.first
+		if m := l.first; !m.left {
+			keys += len(m.keys)
+			if len(group) > 0 && (keys > maxGroupKeys || m.args[0] != group[0].args[0]) {
+				break
+			}
+			m.sent = true
+			q.keys -= len(m.keys)
+			group = append(group, m)
+		}
+		q.first = l.next
+		if q.first == nil {
+			q.last = nil
+		}
+		l.first = l.first.next
+		if l.first != nil {
+			q.append(l)
+		} else {
+			delete(q.lanes, l.key)
+			*l = lane{next: q.free}
+			q.free = l
+		}
+	}
+	return group
+}
+
+// append gives a lane the last turn.
+func (q *queue) append(l *lane) {
+	l.next = nil
+	if q.last == nil {
+		q.first = l
+	} else {
+		q.last.next = l
+	}
+	q.last = l
+}

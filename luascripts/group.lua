@@ -1,0 +1,23 @@
+-- group.lua: decide several requests, one after the other, each as sliding_window.lua would.
+--
+-- KEYS[i]  the keys of the first request, then those of the second, …; on a Cluster all share a slot
+-- ARGV[1]  now_ms     as in clock.lua, one for all
+-- ARGV[2]  windows    how many keys the first request has
+-- ARGV[3…] window_ms, limit, member, ttl_s, …   its arguments 2 to the last in sliding_window.lua; then
+--          windows and these for the second request, …
+--
+-- Reply: an array with the reply of sliding_window.lua for each request, in their order.
+--
+-- A request sees what those before it took. An error of one request, such as a key of the wrong type, is
+-- the reply of all; those before it are then decided. All of them may be asked again, since a repeat
+-- counts once.
+--
+-- O(log N + expired entries) a window. Redis 6.2 or newer.
+
+local replies, before, said = {}, 0, 2
+while said <= #argv do
+  local windows = argv[said] + 0
+  replies[#replies + 1] = decide(before, windows, said)
+  before, said = before + windows, said + 2 + 3 * windows
+end
+return replies
