@@ -17,6 +17,9 @@ import (
 // id of its own ("ip/203.0.113.7"); an IPv6 caller owns at least a /64, so that is the id
 // ("ip/2001:db8::/64"). IPv4-mapped IPv6 addresses count as IPv4.
 //
+// The id belongs to its request. A resolver may hand it on ("the user, else the address"), with another tier
+// too, but must not keep it: see TierResolver for ids that only look like it.
+//
 // The address is Gin's: tell the engine its proxies with SetTrustedProxies, or its platform header
 // with TrustedPlatform. While Gin trusts every proxy, as it does by default, anybody could send a
 // new X-Forwarded-For each time, so forwarded headers are then not believed: the peer's address
@@ -38,7 +41,7 @@ func ByClientIP(t tiers.Tier) TierResolver {
 		if err != nil {
 			return Subject{}, fmt.Errorf("ginlimit: client address: %w", err)
 		}
-		return Subject{UserID: "ip/" + addressBlock(addr), Tier: t}, nil
+		return Subject{UserID: markAddressID(c, addressPrefix+addressBlock(addr)), Tier: t}, nil
 	})
 }
 

@@ -100,7 +100,7 @@ func (m *middleware) handle(c *gin.Context) {
 		return
 	}
 
-	user := budget.EncodePart(subject.UserID)
+	user := budget.EncodePart(subjectID(c, subject))
 	decided, ending := m.decide(ctx, r, user, subject.Tier, c.FullPath())
 	switch ending {
 	case left:

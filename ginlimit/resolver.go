@@ -28,7 +28,11 @@ type Subject struct {
 // request's goroutine, so it should not be slow. ErrNoSubject is answered with 401, any other error
 // with 503; its text goes to the log and never to the client.
 //
-// UserID becomes part of a Redis key. Never make it a secret: see HashedID.
+// UserID becomes part of a Redis key. Never make it a secret: see HashedID. One that begins with "ip/", and
+// was not made by ByClientIP for this request, is counted as "ip%2F…", so that no user meets the callers from
+// an address; likewise one that begins with "ip%" as "ip%25…". The limiter's own methods take ids as they are:
+// Reset(ctx, "ip/203.0.113.7") is for the callers from there, Reset(ctx, "ip%2F203.0.113.7") for the user of
+// that name.
 type TierResolver interface {
 	ResolveTier(c *gin.Context) (Subject, error)
 }
@@ -43,8 +47,6 @@ func (f TierResolverFunc) ResolveTier(c *gin.Context) (Subject, error) { return 
 // c.Set(tierKey, tier). The id is a string, an integer or a fmt.Stringer; missing, nil or empty is
 // ErrNoSubject. The tier is a tiers.Tier or a string; missing or nil is the fallback tier. Any other type
 // is an error.
-//
-// An id that begins with "ip/" is escaped, so that no user meets a caller of ByClientIP.
 func FromContext(userKey, tierKey string) TierResolver {
 	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
 		value, _ := c.Get(userKey)
@@ -60,7 +62,7 @@ func FromContext(userKey, tierKey string) TierResolver {
 		if err != nil {
 			return Subject{}, fmt.Errorf("ginlimit: tier under %q: %w", tierKey, err)
 		}
-		return Subject{UserID: escapeIPPrefix(id), Tier: tier}, nil
+		return Subject{UserID: id, Tier: tier}, nil
 	})
 }
 
@@ -94,20 +96,6 @@ func tierOf(value any) (tiers.Tier, error) {
 		return tiers.Tier(rv.String()), nil
 	}
 	return "", fmt.Errorf("%T is no tiers.Tier or other string", value)
-}
-
-// escapeIPPrefix keeps user ids out of the ids that ByClientIP makes. It also moves ids that look
-// escaped already, so that no two ids become one.
-func escapeIPPrefix(id string) string {
-	if len(id) >= 3 && id[:2] == "ip" {
-		switch id[2] {
-		case '/':
-			return "ip%2F" + id[3:]
-		case '%':
-			return "ip%25" + id[3:]
-		}
-	}
-	return id
 }
 
 // HashedID returns an id for resolvers that only know an API key: the hex SHA-256 of it, which is
