@@ -29,10 +29,10 @@ type Subject struct {
 // with 503; its text goes to the log and never to the client.
 //
 // UserID becomes part of a Redis key. Never make it a secret: see HashedID. One that begins with "ip/", and
-// was not made by ByClientIP for this request, is counted as "ip%2F…", so that no user meets the callers from
-// an address; likewise one that begins with "ip%" as "ip%25…". The limiter's own methods take ids as they are:
-// Reset(ctx, "ip/203.0.113.7") is for the callers from there, Reset(ctx, "ip%2F203.0.113.7") for the user of
-// that name.
+// was not made by ByClientIP for this request, is counted as "ip%2F…", so that no user meets the callers
+// from an address; likewise one that begins with "ip%" as "ip%25…". The limiter's own methods take ids as
+// they are: Reset(ctx, "ip/203.0.113.7") is for the callers from there, Reset(ctx, "ip%2F203.0.113.7") for
+// the user of that name.
 type TierResolver interface {
 	ResolveTier(c *gin.Context) (Subject, error)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// The tests' own address, as a caller's id, as a user of that name is escaped, and both as they stand in a key.
+// The tests' own address, as the id of its callers and of a user of that name, and both as they stand in
+// keys.
 const (
 	ownAddress    = "ip/127.0.0.1"
 	userOfAddress = "ip%2F127.0.0.1"
@@ -62,7 +63,7 @@ func TestUserNamedLikeAnAddress(t *testing.T) {
 			_, _ = ginlimit.ByClientIP(tiers.Pro).ResolveTier(c)
 			return address
 		}), "", addressKey},
-		"a user, where the address was asked too": {asked(func(c *gin.Context, _ ginlimit.Subject) ginlimit.Subject {
+		"a user, whose address was asked too": {asked(func(c *gin.Context, _ ginlimit.Subject) ginlimit.Subject {
 			return ginlimit.Subject{UserID: c.GetHeader(headerUser), Tier: tiers.Free}
 		}), ownAddress, userKey},
 		"part of an address": {asked(func(_ *gin.Context, address ginlimit.Subject) ginlimit.Subject {
@@ -82,7 +83,8 @@ func TestUserNamedLikeAnAddress(t *testing.T) {
 // Case R31: an address that a limiter has resolved says nothing of the user whom the next one resolves.
 func TestUserNamedLikeAnAddressBehindItsLimiter(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
-	l, byIP, limits := ginlimit.NewLimiter(rdb), ginlimit.ByClientIP(tiers.Free), ginlimit.WithTiers(table(t, 1, 1))
+	l, limits := ginlimit.NewLimiter(rdb), ginlimit.WithTiers(table(t, 1, 1))
+	byIP := ginlimit.ByClientIP(tiers.Free)
 	api := serve(t,
 		ginlimit.New(l, byIP, limits),
 		func(c *gin.Context) { _, _ = byIP.ResolveTier(c) },
@@ -95,7 +97,8 @@ func TestUserNamedLikeAnAddressBehindItsLimiter(t *testing.T) {
 // Case R31: how an operator resets one or the other.
 func TestResetOfAddressesAndUsersNamedLikeThem(t *testing.T) {
 	l := ginlimit.NewMemoryLimiter()
-	api := serve(t, ginlimit.New(l, userElse(ginlimit.ByClientIP(tiers.Free)), ginlimit.WithTiers(table(t, 1, 1))))
+	anybody := userElse(ginlimit.ByClientIP(tiers.Free))
+	api := serve(t, ginlimit.New(l, anybody, ginlimit.WithTiers(table(t, 1, 1))))
 	status := func(user string) int { return api.as(user).StatusCode }
 	for _, user := range []string{"", ownAddress} {
 		require.Equal(t, http.StatusOK, status(user))
