@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -44,13 +43,15 @@ type TierResolverFunc func(c *gin.Context) (Subject, error)
 func (f TierResolverFunc) ResolveTier(c *gin.Context) (Subject, error) { return f(c) }
 
 // FromContext resolves what an auth middleware stored in Gin's context: c.Set(userKey, id) and
-// c.Set(tierKey, tier). The id is a string, an integer or a fmt.Stringer; missing, nil or empty is
-// ErrNoSubject. The tier is a tiers.Tier or a string; missing or nil is the fallback tier. Any other type
-// is an error.
+// c.Set(tierKey, tier). The id is a string, an integer, a fmt.Stringer or a number of a JSON document, such
+// as a numeric claim of a token: a json.Number that is whole, or a float that is whole and so small that no
+// digits were lost (a float64 below 2^53, a float32 below 2^24). 8421 is one id in all of these forms.
+// Missing, nil or empty is ErrNoSubject. The tier is a tiers.Tier or a string; missing or nil is the fallback
+// tier. Anything else is an error that names the key, the type and the rule.
 func FromContext(userKey, tierKey string) TierResolver {
 	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
 		value, _ := c.Get(userKey)
-		id, err := idText(value)
+		id, err := userIDOf(value)
 		if err != nil {
 			return Subject{}, fmt.Errorf("ginlimit: user id under %q: %w", userKey, err)
 		}
@@ -64,28 +65,6 @@ func FromContext(userKey, tierKey string) TierResolver {
 		}
 		return Subject{UserID: id, Tier: tier}, nil
 	})
-}
-
-func idText(value any) (string, error) {
-	if isNil(value) {
-		return "", nil
-	}
-	switch id := value.(type) {
-	case string:
-		return id, nil
-	case fmt.Stringer:
-		return id.String(), nil
-	}
-	rv := reflect.ValueOf(value)
-	switch {
-	case rv.Kind() == reflect.String:
-		return rv.String(), nil
-	case rv.CanInt():
-		return strconv.FormatInt(rv.Int(), 10), nil
-	case rv.CanUint():
-		return strconv.FormatUint(rv.Uint(), 10), nil
-	}
-	return "", fmt.Errorf("%T is no string, integer or fmt.Stringer", value)
 }
 
 func tierOf(value any) (tiers.Tier, error) {

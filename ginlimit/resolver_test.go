@@ -1,7 +1,8 @@
 package ginlimit
 
 import (
-	"errors"
+	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -29,48 +30,124 @@ type nilStringer struct{ id string }
 
 func (s *nilStringer) String() string { return s.id }
 
-func TestFromContext(t *testing.T) {
+type (
+	claim   float64
+	claim32 float32
+	named   string
+)
+
+func TestFromContextReadsTheUser(t *testing.T) {
 	id := uuid.MustParse("8f14e45f-ceea-467f-a8c5-3a4bb2f0c1d2")
-	type plan string
+	number := json.Number("8421")
 	for name, tt := range map[string]struct {
-		user, tier any
-		want       Subject
-		wantErr    string
+		user    any
+		want    string // "": an error, or nobody
+		wantErr string
 	}{
-		"strings":           {"alice", "pro", Subject{"alice", tiers.Pro}, ""},
-		"a tier":            {"alice", tiers.Enterprise, Subject{"alice", tiers.Enterprise}, ""},
-		"an int":            {8421, tiers.Pro, Subject{"8421", tiers.Pro}, ""},
-		"a uint64":          {uint64(1<<64 - 1), tiers.Pro, Subject{"18446744073709551615", tiers.Pro}, ""},
-		"a type of its own": {userID(-7), tiers.Pro, Subject{"-7", tiers.Pro}, ""},
-		"a Stringer":        {id, tiers.Pro, Subject{id.String(), tiers.Pro}, ""},
-		"no tier":           {"alice", nil, Subject{"alice", ""}, ""},
-		"an address":        {"ip/203.0.113.7", nil, Subject{"ip/203.0.113.7", ""}, ""},
-		"nobody":            {nil, "pro", Subject{}, ErrNoSubject.Error()},
-		"an empty id":       {"", "pro", Subject{}, ErrNoSubject.Error()},
-		"a nil Stringer":    {(*nilStringer)(nil), "pro", Subject{}, ErrNoSubject.Error()},
-		"an empty Stringer": {&nilStringer{}, "pro", Subject{}, ErrNoSubject.Error()},
-		"a float":           {1.5, "pro", Subject{}, `user id under "user": float64`},
-		"a struct":          {struct{}{}, "pro", Subject{}, `user id under "user": struct {}`},
-		"bytes":             {[]byte("alice"), "pro", Subject{}, `user id under "user": []uint8`},
-		"a tier of no use":  {"alice", 3, Subject{}, `tier under "tier": int`},
-		"a tier type":       {"alice", plan("pro"), Subject{"alice", tiers.Pro}, ""},
+		"a string":          {"alice", "alice", ""},
+		"a string's type":   {named("alice"), "alice", ""},
+		"an address":        {"ip/203.0.113.7", "ip/203.0.113.7", ""},
+		"an int":            {8421, "8421", ""},
+		"a uint64":          {uint64(1<<64 - 1), "18446744073709551615", ""},
+		"an integer's type": {userID(-7), "-7", ""},
+		"a Stringer":        {id, id.String(), ""},
+
+		// Case R12: numeric claims.
+		"a float64":                  {float64(8421), "8421", ""},
+		"zero":                       {0.0, "0", ""},
+		"a negative float64":         {-7.0, "-7", ""},
+		"one with an exponent":       {1e15, "1000000000000000", ""},
+		"the largest":                {float64(1<<53 - 1), "9007199254740991", ""},
+		"the smallest":               {-float64(1<<53 - 1), "-9007199254740991", ""},
+		"a float64's type":           {claim(8421), "8421", ""},
+		"a float32":                  {float32(8421), "8421", ""},
+		"the largest float32":        {float32(1<<24 - 1), "16777215", ""},
+		"a float32's type":           {claim32(-8421), "-8421", ""},
+		"a json.Number":              {number, "8421", ""},
+		"a negative json.Number":     {json.Number("-7"), "-7", ""},
+		"a json.Number of 0":         {json.Number("0"), "0", ""},
+		"a large json.Number":        {json.Number("18446744073709551616"), "18446744073709551616", ""},
+		"a pointer to a json.Number": {&number, "8421", ""},
+		"a fraction":                 {1.5, "", "float64 1.5 is no whole number below 2^53"},
+		"a small fraction":           {1e-9, "", "float64 1e-09 is no whole number below 2^53"},
+		"NaN":                        {math.NaN(), "", "float64 NaN is no whole number below 2^53"},
+		"infinity":                   {math.Inf(1), "", "float64 +Inf is no whole number below 2^53"},
+		"negative infinity":          {math.Inf(-1), "", "float64 -Inf is no whole number below 2^53"},
+		"negative zero":              {math.Copysign(0, -1), "", "float64 -0 is no whole number below 2^53"},
+		"2^53":                       {float64(1 << 53), "", "float64 9.007199254740992e+15 is no whole number"},
+		"-2^53":                      {-float64(1 << 53), "", "is no whole number below 2^53"},
+		"a float64's type of 1.5":    {claim(1.5), "", "ginlimit.claim 1.5 is no whole number below 2^53"},
+		"a float32 of 2^24":          {float32(1 << 24), "", "float32 1.6777216e+07 is no whole number below 2^24"},
+		"a float32 of 1.5":           {float32(1.5), "", "float32 1.5 is no whole number below 2^24"},
+		"a json.Number of 1.5":       {json.Number("1.5"), "", `json.Number "1.5" is no whole number`},
+		"one of 1.0":                 {json.Number("1.0"), "", `json.Number "1.0" is no whole number`},
+		"one of 1e3":                 {json.Number("1e3"), "", `json.Number "1e3" is no whole number`},
+		"one of -0":                  {json.Number("-0"), "", `json.Number "-0" is no whole number`},
+		"one of 007":                 {json.Number("007"), "", `json.Number "007" is no whole number`},
+		"one of +7":                  {json.Number("+7"), "", `json.Number "+7" is no whole number`},
+		"one of a sign":              {json.Number("-"), "", `json.Number "-" is no whole number`},
+		"one of NaN":                 {json.Number("NaN"), "", `json.Number "NaN" is no whole number`},
+		"a pointer to one of 1.5":    {new(json.Number("1.5")), "", `json.Number "1.5" is no whole number`},
+		"a complex number":           {complex(8421, 0), "", "complex128 is no string, number or fmt.Stringer"},
+		"a bool":                     {true, "", "bool is no string, number or fmt.Stringer"},
+		"a pointer to a string":      {new("alice"), "", "*string is no string, number or fmt.Stringer"},
+		"a pointer to a float64":     {new(8421.0), "", "*float64 is no string, number or fmt.Stringer"},
+		"a struct":                   {struct{}{}, "", "struct {} is no string, number or fmt.Stringer"},
+		"bytes":                      {[]byte("alice"), "", "[]uint8 is no string, number or fmt.Stringer"},
+		"nobody":                     {nil, "", ""},
+		"an empty string":            {"", "", ""},
+		"an empty json.Number":       {json.Number(""), "", ""},
+		"a nil Stringer":             {(*nilStringer)(nil), "", ""},
+		"an empty Stringer":          {&nilStringer{}, "", ""},
+		"a nil pointer":              {(*string)(nil), "", ""},
+		"a nil pointer to a Number":  {(*json.Number)(nil), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keys := map[any]any{}
+			keys := map[any]any{"tier": "pro"}
 			if tt.user != nil {
 				keys["user"] = tt.user
 			}
+			got, err := FromContext("user", "tier").ResolveTier(testContext(keys))
+			switch {
+			case tt.wantErr != "":
+				require.ErrorContains(t, err, `ginlimit: user id under "user": `)
+				require.ErrorContains(t, err, tt.wantErr)
+				require.NotErrorIs(t, err, ErrNoSubject)
+			case tt.want == "":
+				require.ErrorIs(t, err, ErrNoSubject)
+			default:
+				require.NoError(t, err)
+				require.Equal(t, Subject{UserID: tt.want, Tier: tiers.Pro}, got)
+			}
+		})
+	}
+}
+
+func TestFromContextReadsTheTier(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tier    any
+		want    tiers.Tier
+		wantErr string
+	}{
+		"a tier":    {tiers.Enterprise, tiers.Enterprise, ""},
+		"a string":  {"pro", tiers.Pro, ""},
+		"its type":  {named("pro"), tiers.Pro, ""},
+		"none":      {nil, "", ""},
+		"an int":    {3, "", `tier under "tier": int is no tiers.Tier or other string`},
+		"a float64": {3.0, "", `tier under "tier": float64 is no tiers.Tier or other string`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := map[any]any{"user": "alice"}
 			if tt.tier != nil {
 				keys["tier"] = tt.tier
 			}
 			got, err := FromContext("user", "tier").ResolveTier(testContext(keys))
 			if tt.wantErr != "" {
 				require.ErrorContains(t, err, tt.wantErr)
-				require.Equal(t, tt.wantErr == ErrNoSubject.Error(), errors.Is(err, ErrNoSubject))
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, tt.want, got)
+			require.Equal(t, Subject{UserID: "alice", Tier: tt.want}, got)
 		})
 	}
 }
