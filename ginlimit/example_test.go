@@ -2,10 +2,12 @@ package ginlimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -53,7 +55,8 @@ func ExampleWithScope() {
 	for range 2 {
 		w := httptest.NewRecorder()
 		router.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/images", nil))
-		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Limit"), w.Header().Get("X-RateLimit-Remaining"), w.Header().Get("X-RateLimit-Window"))
+		h := w.Header()
+		fmt.Println(w.Code, h.Get("X-RateLimit-Limit"), h.Get("X-RateLimit-Remaining"), h.Get("X-RateLimit-Window"))
 	}
 	// Output:
 	// 200 1 0 minute
@@ -111,6 +114,74 @@ func ExampleByClientIP() {
 	// Output: 200 4
 }
 
+// The user where somebody is signed in, else the address: users keep their budgets wherever they are, and
+// a user who is named like an address does not meet the callers from there.
+func ExampleByClientIP_userElseAddress() {
+	users := ginlimit.FromContext("user_id", "tier")
+	addresses := ginlimit.ByClientIP(tiers.Free)
+	resolver := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
+		subject, err := users.ResolveTier(c)
+		if errors.Is(err, ginlimit.ErrNoSubject) {
+			return addresses.ResolveTier(c)
+		}
+		return subject, err
+	})
+
+	router := gin.New()
+	_ = router.SetTrustedProxies(nil) // or the addresses of your proxies
+	router.Use(func(c *gin.Context) { // the auth middleware
+		if c.GetHeader("Authorization") != "" {
+			authenticate(c)
+		}
+	})
+	router.Use(ginlimit.New(ginlimit.NewMemoryLimiter(), resolver))
+	router.GET("/v1/models", chat)
+
+	for _, authorization := range []string{"", "", "Bearer sk-free-demo"} {
+		r := httptest.NewRequest(http.MethodGet, "/v1/models", nil)
+		r.RemoteAddr = "203.0.113.7:52814"
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Remaining"))
+	}
+	// Output:
+	// 200 4
+	// 200 3
+	// 200 4
+}
+
+// From a tier file to a limited route.
+func ExampleWithTiers() {
+	path := tierFile(`
+fallback: free
+tiers:
+  free: {per_minute: 2, per_day: 100}
+  pro:  {per_minute: 60, per_day: 5000}
+`)
+	defer os.Remove(path)
+
+	table, err := tiers.LoadFile(path)
+	if err != nil {
+		panic(err) // it names tier, field, value and rule
+	}
+	limiter := ginlimit.NewMemoryLimiter() // or NewLimiter with a Redis client
+	resolver := ginlimit.FromContext("user_id", "tier")
+	router := gin.New()
+	router.Use(authenticate)
+	router.POST("/v1/chat/completions", ginlimit.New(limiter, resolver, ginlimit.WithTiers(table)), chat)
+
+	for range 3 {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil))
+		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Limit"), w.Header().Get("X-RateLimit-Remaining"))
+	}
+	// Output:
+	// 200 2 1
+	// 200 2 0
+	// 429 2 0
+}
+
 // A service that knows its callers by their API keys alone keeps the keys out of Redis.
 func ExampleHashedID() {
 	resolver := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
@@ -131,14 +202,29 @@ func ExampleWithObserver() {
 	observer := ginlimit.ObserverFunc(func(_ context.Context, e ginlimit.Event) {
 		counts[fmt.Sprint(e.Tier, " ", e.Outcome)]++ // a real one is safe for concurrent use
 	})
+	resolver := ginlimit.FromContext("user_id", "tier")
 	router := gin.New()
-	router.Use(authenticate, ginlimit.New(ginlimit.NewMemoryLimiter(), ginlimit.FromContext("user_id", "tier"), ginlimit.WithObserver(observer)))
+	router.Use(authenticate)
+	router.Use(ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithObserver(observer)))
 	router.GET("/", chat)
 	for range 6 {
 		router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	}
 	fmt.Println(counts)
 	// Output: map[free admitted:5 free rejected:1]
+}
+
+// tierFile stands for the file that an operator has written.
+func tierFile(text string) (path string) {
+	f, err := os.CreateTemp("", "tiers-*.yaml")
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		panic(err)
+	}
+	return f.Name()
 }
 
 func authenticate(c *gin.Context) {
