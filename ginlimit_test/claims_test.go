@@ -43,6 +43,7 @@ func TestNumericClaimsThatAreNoIDs(t *testing.T) {
 		t.Run(claims, func(t *testing.T) {
 			rdb := redistest.Start(t).Client(t)
 			logs := captureLogs(t)
+			resolver := ginlimit.FromContext("user_id", "tier")
 			api := serve(t, claimAuth, ginlimit.New(ginlimit.NewLimiter(rdb), resolver))
 			got := api.get("/v1/chat", "Test-Claims", claims)
 			require.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
