@@ -9,9 +9,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Bounds of what is read of forwarded headers. They are sent by anybody, and read before any limit.
+// Bounds of what is read of forwarded headers. Anybody may send them, and they are read before any limit.
 const (
-	maxEntries    = 16 // of a header, from the right; a longer chain of proxies is none
+	maxEntries    = 16 // of a header, from the right; real chains of proxies are shorter
 	maxEntry      = 64 // bytes of an entry: an IPv6 address in brackets with zone and port
 	maxCandidates = 16 // headers of other names than the usual ones
 )
@@ -24,8 +24,7 @@ var usualHeaders = [...]string{
 	http.CanonicalHeaderKey(gin.PlatformGoogleAppEngine),
 }
 
-// forwarded are the headers of a request that may forward addresses. Which of them Gin reads nobody but Gin
-// knows.
+// forwarded are the headers of a request that may forward addresses. Only Gin knows which of them it reads.
 type forwarded []forwardedHeader
 
 // forwardedHeader is a header that ends in an address.
@@ -112,7 +111,7 @@ func mayBeAddr(entry string) bool {
 		digits != "" && strings.IndexByte("0123456789abcdefABCDEF:", digits[0]) >= 0
 }
 
-// chains are the headers in the form that Gin can read.
+// chains are the headers in a form that Gin can read: plain addresses, comma-separated.
 func (f forwarded) chains() http.Header {
 	h := make(http.Header, len(f))
 	for _, header := range f {

@@ -10,38 +10,38 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// proxyTrust asks a Gin engine whom it believes. The engine tells that to nobody but by ClientIP, so it is
-// asked by requests that never were.
+// proxyTrust asks a Gin engine which proxies it trusts. Only ClientIP tells, so it is called on requests that
+// are made up for the question.
 type proxyTrust struct{ probe *gin.Context }
 
 func trustOf(c *gin.Context) proxyTrust { return proxyTrust{c.Copy()} }
 
-// peersOfNobody are addresses that no deployment names as its proxies all together, by family: documentation
-// and discard-only networks (RFC 5737, RFC 3849, RFC 9637, RFC 6666).
-var peersOfNobody = [2][]string{
+// unlikelyProxies are addresses, by family, that an engine trusts all together only if it trusts everybody:
+// they are in documentation and discard-only networks (RFC 5737, RFC 3849, RFC 9637, RFC 6666).
+var unlikelyProxies = [2][]string{
 	{"192.0.2.1:1", "198.51.100.1:1", "203.0.113.1:1"},
 	{"[2001:db8::1]:1", "[3fff::1]:1", "[100::1]:1"},
 }
 
-// probeEntry is forwarded by them. It differs from all of their addresses.
+// probeEntry is the address that they forward. It differs from all of theirs.
 const probeEntry = "192.0.2.77"
 
-// everyProxy tells whether the engine believes these headers, or some of them, whoever sends them. A platform
-// header, which Gin does believe so, was chosen by the engine's owner and does not count: Gin believes it
-// even where the peer has no address.
+// everyProxy tells whether the engine trusts every proxy with one of these headers. A platform header does not
+// count: Gin takes it from anybody, but the engine's owner chose it. Gin also takes it where the peer has no
+// address, which tells the two apart.
 func (t proxyTrust) everyProxy(sent forwarded) bool {
 	header := make(http.Header, len(sent))
 	for _, h := range sent {
 		header[h.name] = []string{probeEntry}
 	}
-	believes := func(peer string) bool { return t.clientIP(context.Background(), peer, header) == probeEntry }
-	if believes("") {
+	trusts := func(peer string) bool { return t.clientIP(context.Background(), peer, header) == probeEntry }
+	if trusts("") {
 		return false
 	}
-	for _, family := range peersOfNobody {
+	for _, family := range unlikelyProxies {
 		all := true
 		for _, peer := range family {
-			all = all && believes(peer)
+			all = all && trusts(peer)
 		}
 		if all {
 			return true

@@ -36,7 +36,7 @@ func TestNumericClaims(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, api.get("/v1/chat", "Test-Claims", `{"uid": null}`).StatusCode)
 }
 
-// Case R12: a number that may be two users is nobody's.
+// Case R12: a number that may stand for two users is refused.
 func TestNumericClaimsThatAreNoIDs(t *testing.T) {
 	for _, uid := range []string{"1.5", "9007199254740993", "-0.0", "1e300"} {
 		claims := `{"uid": ` + uid + `}`
