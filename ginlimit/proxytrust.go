@@ -26,9 +26,9 @@ var unlikelyProxies = [2][]string{
 // probeEntry is the address that they forward. It differs from all of theirs.
 const probeEntry = "192.0.2.77"
 
-// everyProxy tells whether the engine trusts every proxy with one of these headers. A platform header does not
-// count: Gin takes it from anybody, but the engine's owner chose it. Gin also takes it where the peer has no
-// address, which tells the two apart.
+// everyProxy tells whether the engine trusts every proxy with one of these headers. A platform header does
+// not count: Gin takes it from anybody, but the engine's owner chose it. Gin also takes it where the peer has
+// no address, which tells the two apart.
 func (t proxyTrust) everyProxy(sent forwarded) bool {
 	header := make(http.Header, len(sent))
 	for _, h := range sent {
