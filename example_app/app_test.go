@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,7 +85,8 @@ func (a answer) wantError(t *testing.T, status int, kind string, param, code any
 	}
 	a.json(t, &body)
 	require.NotEmpty(t, body.Error["message"])
-	require.Equal(t, map[string]any{"message": body.Error["message"], "type": kind, "param": param, "code": code}, body.Error)
+	want := map[string]any{"message": body.Error["message"], "type": kind, "param": param, "code": code}
+	require.Equal(t, want, body.Error)
 }
 
 // send makes a request with an API key; an empty key sends none.
@@ -128,13 +130,31 @@ func (a *app) request(t *testing.T, method, path, key string, body io.Reader) *h
 	return req
 }
 
+// raw makes a request and returns all that comes back, as it is on the wire, and how many informational
+// answers (1xx) are ahead of the final one.
+func (a *app) raw(t *testing.T, req *http.Request) (informational int, whole string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", req.URL.Host)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	req.Close = true
+	require.NoError(t, req.Write(conn))
+	text, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	return strings.Count("\n"+string(text), "\nHTTP/1.1 1"), string(text)
+}
+
 // open returns when the headers are there. Every request has a connection of its own, so that none
 // idles on after its test.
 func (a *app) open(t *testing.T, req *http.Request) *http.Response {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, Timeout: 20 * time.Second}
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	client := &http.Client{Transport: transport, Timeout: 20 * time.Second, CheckRedirect: notFollowed}
 	res, err := client.Do(req)
 	require.NoError(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return res
 }
+
+func notFollowed(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

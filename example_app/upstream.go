@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -46,12 +44,7 @@ func forward(base *url.URL, apiKey string) gin.HandlerFunc {
 			if res.StatusCode < 200 || res.StatusCode > 599 {
 				return fmt.Errorf("provider answers with status %d", res.StatusCode)
 			}
-			res.Header.Del("Trailer") // a trailer would bring the headers that are kept here by the back door
-			res.Trailer = nil
-			res.Body = withoutTrailer{res.Body, res}
-			maps.DeleteFunc(res.Header, func(name string, _ []string) bool {
-				return name == "Set-Cookie" || strings.HasPrefix(name, "X-Ratelimit-")
-			})
+			keepAnswerHeaders(res)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -65,30 +58,4 @@ func forward(base *url.URL, apiKey string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		proxy.ServeHTTP(finalWriter{c.Writer, c.Writer.Header().Clone()}, c.Request)
 	}
-}
-
-// withoutTrailer drops what the provider sends behind the body.
-type withoutTrailer struct {
-	io.ReadCloser
-	res *http.Response
-}
-
-func (b withoutTrailer) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
-		b.res.Trailer = nil
-	}
-	return n, err
-}
-
-// finalWriter puts this service's own headers, the limits, on the final answer: ReverseProxy clears
-// them when the provider sends an informational one (103) before.
-type finalWriter struct {
-	gin.ResponseWriter
-	own http.Header
-}
-
-func (w finalWriter) WriteHeader(status int) {
-	maps.Copy(w.Header(), w.own)
-	w.ResponseWriter.WriteHeader(status)
 }
