@@ -49,7 +49,8 @@ func (b withoutTrailer) Read(p []byte) (int, error) {
 // headers. ReverseProxy clears all headers after it, so this service's own are put back.
 type finalWriter struct {
 	gin.ResponseWriter
-	own http.Header
+	own      http.Header
+	headOnly bool
 }
 
 func (w finalWriter) WriteHeader(status int) {
@@ -58,4 +59,12 @@ func (w finalWriter) WriteHeader(status int) {
 	}
 	maps.Copy(w.Header(), w.own)
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write drops the body of an answer to HEAD. ReverseProxy takes the server's error about it for a failure.
+func (w finalWriter) Write(p []byte) (int, error) {
+	if w.headOnly {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
 }

@@ -8,20 +8,21 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// chat answers POST /v1/chat/completions with what the built-in model says.
-func chat(m model) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		req, problem := readChatRequest(c.Request.Body)
-		if problem != nil {
-			abort(c, problem)
-			return
-		}
-		reply := m.reply(req.Messages, req.maxTokens())
-		if req.Stream {
-			stream(c, m, req, reply)
-		} else {
-			complete(c, m, req, reply)
-		}
+// builtIn answers with the built-in model.
+type builtIn struct{ model model }
+
+// chat answers POST /v1/chat/completions with what the model says.
+func (b builtIn) chat(c *gin.Context) {
+	req, problem := readChatRequest(c.Request.Body)
+	if problem != nil {
+		abort(c, problem)
+		return
+	}
+	reply := b.model.reply(req.Messages, req.maxTokens())
+	if req.Stream {
+		stream(c, b.model, req, reply)
+	} else {
+		complete(c, b.model, req, reply)
 	}
 }
 

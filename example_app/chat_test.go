@@ -216,11 +216,3 @@ func TestBodyTooLarge(t *testing.T) {
 	a.send(t, "POST", "/v1/chat/completions", proKey, chatBody("Hi", "")+string(largest)+" ").
 		wantError(t, 413, "invalid_request_error", nil, "request_too_large")
 }
-
-func TestModels(t *testing.T) {
-	t.Parallel()
-	a := start(t, nil)
-	res := a.send(t, "GET", "/v1/models", freeKey, "")
-	require.JSONEq(t, `{"object":"list","data":[{"id":"built-in","object":"model","created":0,"owned_by":"example_app"}]}`, res.body)
-	require.Equal(t, "4", res.header.Get("X-RateLimit-Remaining"))
-}

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/gin-gonic/gin"
 )
 
 const (
@@ -66,11 +63,4 @@ func lastOf(role string, messages []message) string {
 		}
 	}
 	return ""
-}
-
-// listModels answers GET /v1/models. The built-in model answers to any other name too.
-func listModels(c *gin.Context) {
-	c.JSON(http.StatusOK, gin.H{"object": "list", "data": []gin.H{
-		{"id": "built-in", "object": "model", "created": 0, "owned_by": "example_app"},
-	}})
 }

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 )
-
-var errUpstreamUnreachable = &apiError{http.StatusBadGateway, "The model provider cannot be reached. Try again shortly.",
-	"api_error", nil, new("upstream_unreachable")}
 
 // privateHeaders are between the caller and this service: who the caller is, which account pays, and
 // what concerns this connection only.
@@ -21,18 +17,27 @@ var privateHeaders = []string{
 	"Connection", "Upgrade", "Te", "Expect",
 }
 
-// forward hands requests to an OpenAI-compatible provider and its answers back as they come. The
-// provider's own 429 passes through, its Retry-After with it.
-func forward(base *url.URL, apiKey string) gin.HandlerFunc {
+// upstream is an OpenAI-compatible provider. It gets the callers' requests, and its answers go back as they
+// come. Its own 429 passes through, with its Retry-After.
+type upstream struct {
+	proxy  *httputil.ReverseProxy
+	logged logRate
+}
+
+// newUpstream takes a base URL as OpenAI SDKs do, such as https://api.openai.com/v1.
+func newUpstream(base *url.URL, apiKey string) *upstream {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 100 // all of them go to one host
 	transport.DisableCompression = true // what the caller did not ask to be compressed stays as it is
-	proxy := &httputil.ReverseProxy{
+	u := &upstream{}
+	u.proxy = &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1, // flush every chunk of a stream
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Path, r.Out.URL.RawPath = strings.TrimPrefix(r.In.URL.Path, "/v1"), "" // base ends in /v1 itself
 			r.SetURL(base)
+			if r.Out.Method == http.MethodHead {
+				r.Out.Method = http.MethodGet // many providers know no HEAD
+			}
 			for _, name := range privateHeaders {
 				r.Out.Header.Del(name)
 			}
@@ -41,21 +46,53 @@ func forward(base *url.URL, apiKey string) gin.HandlerFunc {
 			}
 		},
 		ModifyResponse: func(res *http.Response) error {
-			if res.StatusCode < 200 || res.StatusCode > 599 {
-				return fmt.Errorf("provider answers with status %d", res.StatusCode)
+			if err := refusalIn(res); err != nil {
+				return err
 			}
 			keepAnswerHeaders(res)
 			return nil
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() != nil {
-				return // the client has left
-			}
-			slog.Error("provider cannot be reached", "error", err)
-			errUpstreamUnreachable.writeTo(w)
-		},
+		ErrorHandler: u.fail,
 	}
-	return func(c *gin.Context) {
-		proxy.ServeHTTP(finalWriter{c.Writer, c.Writer.Header().Clone()}, c.Request)
+	return u
+}
+
+func (u *upstream) chat(c *gin.Context)       { u.forward(c, url.URL{Path: "/chat/completions"}) }
+func (u *upstream) listModels(c *gin.Context) { u.forward(c, url.URL{Path: "/models"}) }
+
+func (u *upstream) showModel(c *gin.Context) {
+	path, ok := modelPath(c)
+	if !ok {
+		abort(c, errModelNotFound)
+		return
+	}
+	u.forward(c, path)
+}
+
+// forward sends the request to a path below the base URL. No other part of the caller's path goes there.
+func (u *upstream) forward(c *gin.Context, path url.URL) {
+	path.RawQuery = c.Request.URL.RawQuery
+	req := c.Request.WithContext(c.Request.Context()) // a copy; middleware that follows sees its own path
+	req.URL = &path
+	u.proxy.ServeHTTP(finalWriter{c.Writer, c.Writer.Header().Clone(), req.Method == http.MethodHead}, req)
+}
+
+// fail answers for a provider that gave no answer, or none that is for the caller.
+func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client has left
+	}
+	refused, ok := errors.AsType[refusal](err)
+	if u.logged.allow() {
+		if ok {
+			slog.Error("the provider refuses this service", "status", refused.status)
+		} else {
+			slog.Error("the provider cannot be reached", "error", err)
+		}
+	}
+	if ok {
+		errUpstreamRefused.writeTo(w)
+	} else {
+		errUpstreamUnreachable.writeTo(w)
 	}
 }
