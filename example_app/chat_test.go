@@ -211,7 +211,7 @@ func TestBodyTooLarge(t *testing.T) {
 		read(t, a.open(t, req)).wantError(t, 413, "invalid_request_error", nil, "request_too_large")
 		require.Less(t, sent.read, 50<<20, name)
 	}
-	largest := bytes.Repeat([]byte(" "), maxBody-len(chatBody("Hi", "")))
+	largest := bytes.Repeat([]byte(" "), defaultMaxBody-len(chatBody("Hi", "")))
 	require.Equal(t, 200, a.send(t, "POST", "/v1/chat/completions", proKey, chatBody("Hi", "")+string(largest)).status)
 	a.send(t, "POST", "/v1/chat/completions", proKey, chatBody("Hi", "")+string(largest)+" ").
 		wantError(t, 413, "invalid_request_error", nil, "request_too_large")

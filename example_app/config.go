@@ -23,6 +23,7 @@ type config struct {
 	callers        callers
 	upstreamURL    *url.URL // nil: the built-in model answers
 	upstreamAPIKey string
+	maxBody        int64 // bytes of a request
 }
 
 // loadConfig reads the settings and stops at the first that is wrong. The error is one line, and it
@@ -41,6 +42,12 @@ func loadConfig(getenv func(string) string) (config, error) {
 	if path := get("TIERS_FILE"); path != "" {
 		if cfg.tiers, err = tiers.LoadFile(path); err != nil {
 			return config{}, fmt.Errorf("TIERS_FILE: %w", err)
+		}
+	}
+	cfg.maxBody = defaultMaxBody
+	if size := get("MAX_BODY_BYTES"); size != "" {
+		if cfg.maxBody, err = parseSize(size); err != nil {
+			return config{}, fmt.Errorf("MAX_BODY_BYTES %q: %w", size, err)
 		}
 	}
 	if base := get("UPSTREAM_BASE_URL"); base != "" {
@@ -82,6 +89,15 @@ func isLoopback(addr string) (bool, error) {
 	}
 	ip, _ := netip.ParseAddr(host) // the zero Addr is no loopback
 	return host == "localhost" || ip.IsLoopback(), nil
+}
+
+// parseSize reads a number of bytes.
+func parseSize(text string) (int64, error) {
+	size, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || size < 1 || size > largestMaxBody {
+		return 0, fmt.Errorf("want a whole number of bytes, from 1 to %d", largestMaxBody)
+	}
+	return size, nil
 }
 
 // parseBaseURL accepts what OpenAI SDKs take as a base URL, such as https://api.openai.com/v1.

@@ -68,6 +68,11 @@ func TestBadSettings(t *testing.T) {
 		"demo key among others":         {env{"LISTEN_ADDR": ":0", "API_KEYS": own + ",sk-pro-demo=me:pro"}, []string{"demo keys", "LISTEN_ADDR"}},
 		"demo key in a table of others": {env{"LISTEN_ADDR": ":0", "TIERS_FILE": gold, "API_KEYS": "sk-pro-demo=me:gold"}, []string{"demo keys"}},
 
+		"no number of bytes":       {env{"MAX_BODY_BYTES": "32MiB"}, []string{`MAX_BODY_BYTES "32MiB": want a whole number`}},
+		"no bytes":                 {env{"MAX_BODY_BYTES": "0"}, []string{`MAX_BODY_BYTES "0"`}},
+		"fewer bytes":              {env{"MAX_BODY_BYTES": "-1"}, []string{`MAX_BODY_BYTES "-1"`}},
+		"half a byte":              {env{"MAX_BODY_BYTES": "1.5"}, []string{`MAX_BODY_BYTES "1.5"`}},
+		"too many bytes":           {env{"MAX_BODY_BYTES": "99999999999999999999"}, []string{`MAX_BODY_BYTES`}},
 		"provider without scheme":  {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "localhost:1/v1"}, []string{"UPSTREAM_BASE_URL", "http://"}},
 		"provider of other scheme": {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "ftp://localhost/v1"}, []string{"UPSTREAM_BASE_URL"}},
 		"provider without host":    {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "http:///v1"}, []string{"UPSTREAM_BASE_URL"}},

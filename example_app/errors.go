@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -26,8 +27,6 @@ var (
 		"invalid_request_error", nil, new("method_not_allowed")}
 	errNotJSON = &apiError{http.StatusBadRequest, "The request body is not a JSON object.",
 		"invalid_request_error", nil, new("invalid_json")}
-	errBodyTooLarge = &apiError{http.StatusRequestEntityTooLarge, "The request body is larger than 1 MiB.",
-		"invalid_request_error", nil, new("request_too_large")}
 	errInternal = &apiError{http.StatusInternalServerError, "The server had an error while it processed the request.",
 		"api_error", nil, new("internal_error")}
 )
@@ -35,6 +34,12 @@ var (
 // invalid is the error about a parameter of the request.
 func invalid(param, message string) *apiError {
 	return &apiError{http.StatusBadRequest, message, "invalid_request_error", &param, nil}
+}
+
+// bodyTooLarge is the error about a request body of more than limit bytes.
+func bodyTooLarge(limit int64) *apiError {
+	return &apiError{http.StatusRequestEntityTooLarge, fmt.Sprintf("The request body is larger than %d bytes.", limit),
+		"invalid_request_error", nil, new("request_too_large")}
 }
 
 // abort answers with e and ends the chain.

@@ -35,8 +35,9 @@ func (m model) reply(messages []message, maxTokens int) reply {
 		}
 	}
 	prompt := 3 // OpenAI's chat format opens the reply with three tokens
+	texts := m.tokens.promptCounter()
 	for _, msg := range messages {
-		prompt += 3 + m.tokens.count(msg.Role) + m.tokens.count(string(msg.Content)) // and frames each message with three
+		prompt += 3 + texts.count(msg.Role) + texts.count(string(msg.Content)) // and frames each message with three
 	}
 	r.usage = newUsage(prompt, m.tokens.count(r.text))
 	return r

@@ -46,7 +46,7 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	// Unknown routes below /v1 cost a request too: guessing is not free.
 	router.NoRoute(belowV1(auth), belowV1(limit), fail(errNotFound))
 	router.NoMethod(belowV1(auth), belowV1(limit), fail(errMethodNotAllowed))
-	return boundBodies(http.MaxBytesHandler(router, maxBody))
+	return boundBodies(http.MaxBytesHandler(router, cfg.maxBody))
 }
 
 // get mounts handlers for GET and for HEAD, where the server leaves the body out.

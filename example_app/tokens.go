@@ -11,6 +11,11 @@ import (
 // breaks in turn, cost it time that grows with the square of their length.
 const pieceSize = 512
 
+const (
+	maxCounted    = 256 << 10 // how much of a prompt is counted, in bytes
+	bytesPerToken = 4         // the usual estimate
+)
+
 // tokenizer counts tokens as OpenAI's models since GPT-4o do (o200k_base).
 type tokenizer struct{ codec *codec.Codec }
 
@@ -26,11 +31,28 @@ func (t tokenizer) count(text string) int {
 		rest = rest[len(piece):]
 		tokens, err := t.codec.Count(piece)
 		if err != nil {
-			tokens = len(piece) / 4 // the usual estimate; the codec has no error for valid UTF-8
+			tokens = len(piece) / bytesPerToken // the codec has no error for valid UTF-8
 		}
 		n += tokens
 	}
 	return n
+}
+
+// promptCounter returns a counter for the texts of one request.
+func (t tokenizer) promptCounter() *promptCounter { return &promptCounter{t, maxCounted} }
+
+// promptCounter counts the texts of a request until it has seen maxCounted bytes, and estimates the rest, so
+// that no request takes the tokenizer for long.
+type promptCounter struct {
+	tokens tokenizer
+	left   int // bytes
+}
+
+func (p *promptCounter) count(text string) int {
+	counted := clip(text, p.left)
+	p.left -= len(counted)
+	rest := len(text) - len(counted)
+	return p.tokens.count(counted) + (rest+bytesPerToken-1)/bytesPerToken
 }
 
 // truncate returns the first limit tokens of a short text, and whether that cut anything off.

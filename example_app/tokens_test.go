@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -76,4 +77,22 @@ func TestTruncate(t *testing.T) {
 	got, shorter := tokens.truncate("\U0001fae8\U0001fae8", 1) // a token is a part of the character
 	require.True(t, shorter)
 	require.Empty(t, got)
+}
+
+// R19: of a very long prompt the beginning is counted and the rest estimated, however it is divided: to count
+// all of 32 MiB would take half a minute.
+func TestPromptOfManyBytes(t *testing.T) {
+	t.Parallel()
+	m := model{newTokenizer()}
+	const length = 4 << 20
+	text := strings.Repeat("1 ", length/2) // a token a byte
+	want := maxCounted + (length-maxCounted)/4
+	for name, messages := range map[string][]message{
+		"one message": {{"", content(text)}},
+		"one role":    {{text, ""}},
+		"many":        slices.Repeat([]message{{"", content(text[:1<<10])}}, length>>10),
+		"many roles":  slices.Repeat([]message{{text[:1<<10], ""}}, length>>10),
+	} {
+		require.Equal(t, 3+3*len(messages)+want, m.reply(messages, 0).usage.PromptTokens, name)
+	}
 }
