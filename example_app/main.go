@@ -42,7 +42,10 @@ func main() {
 
 // run serves until ctx ends and then drains. It is main without the process, for tests.
 func run(ctx context.Context, getenv func(string) string, stdout io.Writer) error {
-	cfg, err := loadConfig(getenv)
+	cfg, err := loadConfigUntil(ctx, getenv)
+	if err != nil && ctx.Err() != nil {
+		return nil // stopped before there was anything to drain
+	}
 	if err != nil {
 		return err
 	}
@@ -52,7 +55,10 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	}
 	defer closeLimiter()
 
-	listener, err := net.Listen("tcp", cfg.listenAddr)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.listenAddr)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("LISTEN_ADDR %q: %w", cfg.listenAddr, err)
 	}
@@ -69,6 +75,26 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	}
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
 	return serve(ctx, server, listener, drainTime)
+}
+
+// loadConfigUntil is loadConfig that waits no longer than ctx: a tier file may be on a disk that hangs. What
+// it left behind then ends with the process.
+func loadConfigUntil(ctx context.Context, getenv func(string) string) (config, error) {
+	type result struct {
+		config
+		error
+	}
+	loaded := make(chan result, 1)
+	go func() {
+		cfg, err := loadConfig(getenv)
+		loaded <- result{cfg, err}
+	}()
+	select {
+	case r := <-loaded:
+		return r.config, r.error
+	case <-ctx.Done():
+		return config{}, ctx.Err()
+	}
 }
 
 // newLimiter counts in Redis, or in memory when there are no URLs. Redis need not be up yet: until
