@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/gin-tiers/ratelimit/tiers"
@@ -23,14 +24,15 @@ type config struct {
 	callers        callers
 	upstreamURL    *url.URL // nil: the built-in model answers
 	upstreamAPIKey string
-	maxBody        int64 // bytes of a request
+	maxBody        int64         // bytes of a request
+	stallTime      time.Duration // no setting; a test makes it shorter
 }
 
 // loadConfig reads the settings and stops at the first that is wrong. The error is one line, and it
 // repeats no value that may hold a secret.
 func loadConfig(getenv func(string) string) (config, error) {
 	get := func(name string) string { return strings.TrimSpace(getenv(name)) }
-	cfg := config{listenAddr: cmp.Or(get("LISTEN_ADDR"), "127.0.0.1:8080"), tiers: tiers.Default()}
+	cfg := config{listenAddr: cmp.Or(get("LISTEN_ADDR"), "127.0.0.1:8080"), tiers: tiers.Default(), stallTime: stallTime}
 
 	loopback, err := isLoopback(cfg.listenAddr)
 	if err != nil {

@@ -66,15 +66,8 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 		slog.Info("REDIS_URL is not set: limits are kept in memory and hold for this process only")
 	}
 	gin.SetMode(gin.ReleaseMode)
-	server := &http.Server{
-		Handler:           newRouter(cfg, limiter),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		// No WriteTimeout: a streamed answer may take minutes.
-	}
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
-	return serve(ctx, server, listener, drainTime)
+	return serve(ctx, newServer(cfg, limiter), listener, drainTime)
 }
 
 // loadConfigUntil is loadConfig that waits no longer than ctx: a tier file may be on a disk that hangs. What
@@ -117,6 +110,16 @@ func warnAbout(ctx context.Context, rdb redis.UniversalClient) {
 	defer cancel()
 	if err := redisclient.SelfCheck(ctx, rdb); err != nil {
 		slog.Warn("Redis is not as the limiter needs it", "error", err)
+	}
+}
+
+func newServer(cfg config, limiter *ginlimit.Limiter) *http.Server {
+	return &http.Server{
+		Handler:           newRouter(cfg, limiter),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// No WriteTimeout: a streamed answer may take minutes. endStalled bounds every write instead.
 	}
 }
 

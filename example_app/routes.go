@@ -33,7 +33,7 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	_ = router.SetTrustedProxies(nil)    // callers are known by their key, never by a header's address
 	router.RedirectTrailingSlash = false // a redirect would be an answer that costs nothing
 	router.HandleMethodNotAllowed = true
-	router.Use(recovery)
+	router.Use(recovery, endStalled(cfg.stallTime))
 	get(router, "/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 
 	v1 := router.Group("/v1", auth)
