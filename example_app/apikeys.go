@@ -67,12 +67,18 @@ func demoCallers() callers {
 	return demo
 }
 
-// within returns those whose tier is in the table.
-func (cs callers) within(table *tiers.Store) callers {
+// within returns those whose tier is in the table, and the tiers of the others, sorted, one for each.
+func (cs callers) within(table *tiers.Store) (inside callers, outside []tiers.Tier) {
 	known := table.Tiers()
-	inside := maps.Clone(cs)
-	maps.DeleteFunc(inside, func(_ [sha256.Size]byte, owner caller) bool { return !slices.Contains(known, owner.tier) })
-	return inside
+	inside = maps.Clone(cs)
+	for key, owner := range cs {
+		if !slices.Contains(known, owner.tier) {
+			delete(inside, key)
+			outside = append(outside, owner.tier)
+		}
+	}
+	slices.Sort(outside)
+	return inside, outside
 }
 
 // share reports whether a key is in both.

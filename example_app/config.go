@@ -22,7 +22,8 @@ type config struct {
 	redisURLs      []string // none: limits are kept in memory
 	tiers          *tiers.Store
 	callers        callers
-	upstreamURL    *url.URL // nil: the built-in model answers
+	droppedTiers   []tiers.Tier // of demo keys that are not accepted, since the table does not have them
+	upstreamURL    *url.URL     // nil: the built-in model answers
 	upstreamAPIKey string
 	maxBody        int64         // bytes of a request
 	stallTime      time.Duration // no setting; a test makes it shorter
@@ -63,8 +64,9 @@ func loadConfig(getenv func(string) string) (config, error) {
 	}
 
 	demo := demoCallers()
-	cfg.callers = demo.within(cfg.tiers)
-	if keys := get("API_KEYS"); keys != "" {
+	if keys := get("API_KEYS"); keys == "" {
+		cfg.callers, cfg.droppedTiers = demo.within(cfg.tiers)
+	} else {
 		if cfg.callers, err = parseAPIKeys(keys, cfg.tiers); err != nil {
 			return config{}, fmt.Errorf("API_KEYS: %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -131,12 +130,4 @@ func TestWhereKeysAreGood(t *testing.T) {
 		_, err = loadConfig(env{"LISTEN_ADDR": addr, "API_KEYS": "sk-own=me:pro"}.get)
 		require.NoError(t, err, addr)
 	}
-}
-
-// A table of one's own need not have the tiers of all demo keys.
-func TestDemoKeysOfTheTable(t *testing.T) {
-	t.Parallel()
-	a := start(t, env{"TIERS_FILE": tierFile(t, strings.TrimSpace("tiers: {free: {per_minute: 2, per_day: 3}}"))})
-	require.Equal(t, 200, a.send(t, "GET", "/v1/models", freeKey, "").status)
-	require.Equal(t, 401, a.send(t, "GET", "/v1/models", proKey, "").status)
 }

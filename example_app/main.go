@@ -65,6 +65,10 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	if len(cfg.redisURLs) == 0 {
 		slog.Info("REDIS_URL is not set: limits are kept in memory and hold for this process only")
 	}
+	for _, tier := range cfg.droppedTiers {
+		slog.Warn("a demo key is not accepted: TIERS_FILE does not have its tier, and API_KEYS is not set",
+			"tier", tier)
+	}
 	gin.SetMode(gin.ReleaseMode)
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
 	return serve(ctx, newServer(cfg, limiter), listener, drainTime)

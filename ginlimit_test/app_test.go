@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,25 @@ func TestApp(t *testing.T) {
 			require.Regexp(t, `^example_app: [^\n]+\n$`, stderr, "one line")
 			require.Contains(t, stderr, want)
 			require.NotContains(t, stderr, "sk-secret")
+		}
+	})
+
+	// R45
+	t.Run("tells which demo keys it drops", func(t *testing.T) {
+		t.Parallel()
+		file := filepath.Join(t.TempDir(), "tiers.yaml")
+		require.NoError(t, os.WriteFile(file, []byte("tiers: {free: {per_minute: 2, per_day: 3}}"), 0o600))
+		for keys, warned := range map[string]int{"": 1, "sk-own=me:free": 0} {
+			app := apptest.Start(t, binary, "TIERS_FILE="+file, "API_KEYS="+keys)
+			require.Equal(t, 401, call(t, app, "sk-pro-demo", "Hi").StatusCode)
+			app.Terminate()
+			code, stderr := app.Wait()
+			require.Zero(t, code)
+			for _, tier := range []string{"pro", "enterprise"} {
+				require.Equal(t, warned, strings.Count(stderr, "tier="+tier+"\n"), stderr)
+			}
+			require.Equal(t, 2*warned, strings.Count(stderr, "WARN"), stderr)
+			require.NotContains(t, stderr, "sk-")
 		}
 	})
 

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// A table of one's own need not have the tiers of all demo keys.
+func TestDemoKeysOfTheTable(t *testing.T) {
+	t.Parallel()
+	a := start(t, env{"TIERS_FILE": tierFile(t, "tiers: {free: {per_minute: 2, per_day: 3}}")})
+	require.Equal(t, 200, a.send(t, "GET", "/v1/models", freeKey, "").status)
+	require.Equal(t, 401, a.send(t, "GET", "/v1/models", proKey, "").status)
+}
+
+// R45: the tiers whose demo keys are not accepted are told, unless nobody asked for demo keys.
+func TestDroppedDemoKeys(t *testing.T) {
+	t.Parallel()
+	const gold = "gold: {per_minute: 1, per_day: 2}"
+	for file, dropped := range map[string][]tiers.Tier{
+		"": nil,
+		"tiers: {free: {per_minute: 2, per_day: 3}}":                                                        {"enterprise", "pro"},
+		"fallback: pro\ntiers: {pro: {per_minute: 2, per_day: 3}, enterprise: {per_minute: 2, per_day: 3}}": {"free"},
+		"fallback: gold\ntiers: {" + gold + ", pro: {per_minute: 2, per_day: 3}}":                           {"enterprise", "free"},
+	} {
+		settings := env{}
+		if file != "" {
+			settings["TIERS_FILE"] = tierFile(t, file)
+		}
+		cfg, err := loadConfig(settings.get)
+		require.NoError(t, err)
+		require.Equal(t, dropped, cfg.droppedTiers, file)
+
+		settings["API_KEYS"] = "sk-own=me:" + string(cfg.tiers.Fallback())
+		cfg, err = loadConfig(settings.get)
+		require.NoError(t, err)
+		require.Empty(t, cfg.droppedTiers)
+	}
+}
