@@ -40,7 +40,7 @@ func loadConfig(getenv func(string) string) (config, error) {
 		return config{}, fmt.Errorf("LISTEN_ADDR %q: %w", cfg.listenAddr, err)
 	}
 	if urls := get("REDIS_URL"); urls != "" {
-		cfg.redisURLs = strings.Split(urls, ",")
+		cfg.redisURLs = splitURLs(urls)
 	}
 	if path := get("TIERS_FILE"); path != "" {
 		if cfg.tiers, err = tiers.LoadFile(path); err != nil {

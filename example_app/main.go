@@ -25,7 +25,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
-	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 )
 
 // drainTime is how long open responses may go on after SIGTERM.
@@ -34,6 +33,7 @@ const drainTime = 30 * time.Second
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	redis.SetLogger(&redisLog{})
 	if err := run(ctx, os.Getenv, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "example_app:", err)
 		os.Exit(1)
@@ -91,29 +91,6 @@ func loadConfigUntil(ctx context.Context, getenv func(string) string) (config, e
 		return r.config, r.error
 	case <-ctx.Done():
 		return config{}, ctx.Err()
-	}
-}
-
-// newLimiter counts in Redis, or in memory when there are no URLs. Redis need not be up yet: until
-// it is, limited requests are answered with 503.
-func newLimiter(ctx context.Context, redisURLs []string) (limiter *ginlimit.Limiter, closeLimiter func() error, err error) {
-	if len(redisURLs) == 0 {
-		return ginlimit.NewMemoryLimiter(), func() error { return nil }, nil
-	}
-	rdb, err := redisclient.New(redisURLs...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
-	}
-	go warnAbout(ctx, rdb)
-	return ginlimit.NewLimiter(rdb), rdb.Close, nil
-}
-
-// warnAbout logs what is wrong with Redis, without holding up the start.
-func warnAbout(ctx context.Context, rdb redis.UniversalClient) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if err := redisclient.SelfCheck(ctx, rdb); err != nil {
-		slog.Warn("Redis is not as the limiter needs it", "error", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ginlimit_test
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -121,6 +122,62 @@ func TestApp(t *testing.T) {
 		down()
 	})
 
+	// R15, R16, R36
+	t.Run("takes the addresses that services hand out", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		require.NoError(t, server.Client(t).ConfigSet(t.Context(), "requirepass", "s3cr,etpw").Err())
+		for _, url := range []string{
+			"redis://:s3cr,etpw@" + server.Addr, "valkey://default:s3cr%2Cetpw@" + server.Addr + "/0?pool_size=3",
+			"redis+tcp://:s3cr,etpw@" + server.Addr,
+		} {
+			app := apptest.Start(t, binary, "REDIS_URL="+url, "RATE_LIMIT_DISABLED=false")
+			require.Equal(t, 200, call(t, app, "sk-pro-demo", "Hi").StatusCode, url)
+			app.Terminate()
+			_, stderr := app.Wait()
+			require.NotContains(t, stderr, "s3cr")
+			require.NotContains(t, stderr, "memory and hold")
+		}
+		nodes := redistest.StartCluster(t, 3, 0).Addrs()
+		for _, url := range []string{nodes[0] + "," + nodes[1],
+			"valkey://" + nodes[0] + "?addr=" + nodes[1] + "&read_timeout=900ms"} {
+			app := apptest.Start(t, binary, "REDIS_URL="+url)
+			require.Equal(t, 200, call(t, app, "sk-pro-demo", "Hi").StatusCode, url)
+		}
+		for _, url := range []string{"valkeys://:s3cr@127.0.0.1:1", "redis+tls://127.0.0.1:1"} {
+			app := apptest.Start(t, binary, "REDIS_URL="+url)
+			require.Equal(t, 503, call(t, app, "sk-pro-demo", "Hi").StatusCode, url)
+		}
+		for _, url := range []string{"http://:s3cr@127.0.0.1", "valkeyss://127.0.0.1:1"} {
+			code, stderr := apptest.Run(t, binary, "REDIS_URL="+url)
+			require.Equal(t, 1, code)
+			require.Contains(t, stderr, `unknown scheme "`+url[:4])
+			require.NotContains(t, stderr, "s3cr")
+		}
+	})
+
+	t.Run("says little during an outage", func(t *testing.T) {
+		t.Parallel()
+		app := apptest.Start(t, binary, "REDIS_URL=redis://:s3cr@127.0.0.1:1")
+		began := time.Now()
+		for range 40 {
+			require.Equal(t, 503, call(t, app, "sk-pro-demo", "Hi").StatusCode)
+			require.Equal(t, 503, get(t, app, "sk-pro-demo", "/v1/usage").StatusCode)
+		}
+		app.Terminate()
+		_, stderr := app.Wait()
+		seconds := 1 + int(time.Since(began)/time.Second)
+		for _, kind := range []string{"go-redis", "usage cannot be read"} {
+			require.LessOrEqual(t, strings.Count(stderr, kind), seconds, stderr)
+		}
+		require.Contains(t, stderr, "usage cannot be read")
+		require.NotContains(t, stderr, "s3cr")
+		require.NotContains(t, stderr, "redis: 2", "a line in go-redis's own format")
+		for line := range strings.Lines(stderr) {
+			require.Regexp(t, `^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|ERROR) `, line)
+		}
+	})
+
 	t.Run("shares its limits", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t)
@@ -136,6 +193,31 @@ func TestApp(t *testing.T) {
 		require.LessOrEqual(t, statuses[200], 5, statuses)
 		require.GreaterOrEqual(t, statuses[200]+statuses[503], 5, statuses)
 		require.Equal(t, 10, statuses[200]+statuses[429]+statuses[503], statuses)
+	})
+
+	t.Run("tells the usage in one round trip", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		app := apptest.Start(t, binary, "REDIS_URL="+server.URL())
+		require.Equal(t, 200, call(t, app, "sk-free-demo", "Hello there").StatusCode)
+		rdb := server.Client(t)
+		require.NoError(t, rdb.ConfigResetStat(t.Context()).Err())
+		keys, err := rdb.Keys(t.Context(), "*").Result()
+		require.NoError(t, err)
+		for i := range 6 {
+			got := get(t, app, "sk-free-demo", "/v1/usage")
+			require.Equal(t, 200, got.StatusCode, got.body)
+			require.JSONEq(t, `{"object":"usage","user":"user_free","tier":"free","budgets":[
+				{"window":"minute","limit":5,"used":1,"remaining":4,"retry_after":0},
+				{"window":"day","limit":100,"used":1,"remaining":99,"retry_after":0}]}`, got.body)
+			stats := rdb.InfoMap(t.Context(), "commandstats").Item("Commandstats", "cmdstat_evalsha")
+			// The first finds that the server has yet to learn the script.
+			require.Regexp(t, fmt.Sprintf("^calls=%d,", i+1), stats)
+			require.NotContains(t, rdb.InfoMap(t.Context(), "commandstats").Item("Commandstats", "cmdstat_zadd"), "calls")
+		}
+		after, err := rdb.Keys(t.Context(), "*").Result()
+		require.NoError(t, err)
+		require.ElementsMatch(t, keys, after)
 	})
 
 	t.Run("can be switched off", func(t *testing.T) {
@@ -161,6 +243,20 @@ func ask(t *testing.T, app *apptest.App, key, said string) *http.Response {
 	require.NoError(t, err)
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
+}
+
+// get sends a GET and reads the answer.
+func get(t *testing.T, app *apptest.App, key, path string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, app.URL+path, nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return answer{resp, string(body)}
 }
 
 // call sends a chat completion and reads the answer.
