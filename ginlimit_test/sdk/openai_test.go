@@ -5,6 +5,7 @@ package sdk_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,6 +99,56 @@ func TestOpenAI(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, got.Data, 1)
 		require.Equal(t, "built-in", got.Data[0].ID)
+	})
+
+	// R21
+	t.Run("model", func(t *testing.T) {
+		t.Parallel()
+		c := newClient(apptest.Start(t, binary), "sk-pro-demo")
+		for _, id := range []string{"built-in", "any-model", "org/model", "ft:any:org::id"} {
+			got, err := c.Models.Get(t.Context(), id)
+			require.NoError(t, err, id)
+			require.Equal(t, id, got.ID)
+			require.EqualValues(t, "model", got.Object)
+		}
+	})
+
+	// R21, R43: the SDK in front of a provider.
+	t.Run("provider", func(t *testing.T) {
+		t.Parallel()
+		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("X-Request-Id", "req_1")
+			switch r.URL.Path {
+			case "/v1/models/org/model":
+				fmt.Fprint(w, `{"id":"org/model","object":"model","created":1,"owned_by":"org"}`)
+			case "/v1/models/none":
+				w.WriteHeader(404)
+				fmt.Fprint(w, `{"error":{"message":"none","type":"invalid_request_error","code":"model_not_found"}}`)
+			default:
+				w.WriteHeader(401)
+				fmt.Fprint(w, `{"error":{"message":"Incorrect API key: sk-upstream","type":"invalid_request_error"}}`)
+			}
+		}))
+		t.Cleanup(provider.Close)
+		app := apptest.Start(t, binary, "API_KEYS=sk-own=me:pro", "UPSTREAM_BASE_URL="+provider.URL+"/v1",
+			"UPSTREAM_API_KEY=sk-upstream")
+		c := newClient(app, "sk-own", option.WithMaxRetries(0))
+		var response *http.Response
+		got, err := c.Models.Get(t.Context(), "org/model", option.WithResponseInto(&response))
+		require.NoError(t, err)
+		require.Equal(t, "org/model", got.ID)
+		require.Equal(t, "req_1", response.Header.Get("X-Request-Id"))
+
+		var failure *openai.Error
+		_, err = c.Models.Get(t.Context(), "none")
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, "404 model_not_found", fmt.Sprint(failure.StatusCode, " ", failure.Code))
+		_, err = c.Models.List(t.Context())
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, "502 api_error upstream_refused",
+			fmt.Sprint(failure.StatusCode, " ", failure.Type, " ", failure.Code))
+		require.NotContains(t, failure.RawJSON()+err.Error(), "sk-upstream")
 	})
 
 	t.Run("errors", func(t *testing.T) {
