@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
-	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
@@ -54,8 +53,7 @@ func (e *events) take() []ginlimit.Event {
 	return all
 }
 
-// hungClients are clients of a server that hangs behind the proxy: of either patience, and with shared round
-// trips.
+// hungClients are clients of a server that hangs behind the proxy: of either patience.
 var hungClients = map[string]func(*testing.T, *redistest.Proxy) redis.Scripter{
 	"redisclient": func(t *testing.T, p *redistest.Proxy) redis.Scripter {
 		return limiterClient(t, "redis://"+p.Addr)
@@ -64,12 +62,6 @@ var hungClients = map[string]func(*testing.T, *redistest.Proxy) redis.Scripter{
 		rdb := redis.NewClient(&redis.Options{Addr: p.Addr})
 		t.Cleanup(func() { _ = rdb.Close() })
 		return rdb
-	},
-	"AutoPipeline": func(t *testing.T, p *redistest.Proxy) redis.Scripter {
-		piped, err := redisclient.AutoPipeline(limiterClient(t, "redis://"+p.Addr))
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = piped.Close() })
-		return piped
 	},
 }
 
