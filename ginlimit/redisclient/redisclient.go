@@ -9,6 +9,7 @@
 //	| DialerRetries           | 5        | 1      | a refused connection is an answer                     |
 //	| MaxRetries              | 3        | 1      | one lost reply is repeated, an outage is not          |
 //	| Cluster state reload    | 60 s     | 2 s    | finds a promoted replica                              |
+//	| Cluster MaxRetryBackoff | 512 ms   | 8 ms   | three repeats of TRYAGAIN leave time for another way  |
 //
 // An address is redis://[user:password@]host:port[/db], rediss:// for TLS, or host:port; a server alone
 // may also be unix:///path. valkey://, valkeys:// and redis+tls:// mean the same as redis:// and rediss://.
@@ -40,6 +41,7 @@ const (
 	timeout     = 100 * time.Millisecond
 	dialTimeout = 500 * time.Millisecond
 	reload      = 2 * time.Second
+	backoff     = 8 * time.Millisecond
 )
 
 // New returns a client of one server, a *redis.Client, or, given several addresses, of the Cluster that
@@ -115,6 +117,7 @@ func newCluster(all []*address) (redis.UniversalClient, error) {
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = noMaintNotifications()
 	o.ClusterStateReloadInterval = reload
+	o.MaxRetryBackoff = cmp.Or(o.MaxRetryBackoff, backoff)
 	return redis.NewClusterClient(o), nil
 }
 
