@@ -45,7 +45,7 @@ func New(rdb redis.Scripter, clock func() time.Time, grouped bool) *Store {
 // for as long as the move stands. The claims are then decided one by one, which works.
 func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
 	verdicts, err := s.admit(ctx, id, claims)
-	if redis.IsTryAgainError(err) && len(claims) > 1 {
+	if slotMoves(err) && len(claims) > 1 {
 		return s.admitEach(ctx, id, claims)
 	}
 	return verdicts, err
@@ -71,6 +71,12 @@ func (s *Store) admit(ctx context.Context, id string, claims []budget.Claim) ([]
 		return nil, fmt.Errorf("admit: %w", err)
 	}
 	return verdicts, nil
+}
+
+// slotMoves tells whether a Cluster could not run a script over several keys since their slot is on the move.
+// A client that has used up its repeats between both nodes may end at either one's answer.
+func slotMoves(err error) bool {
+	return redis.IsTryAgainError(err) || redis.HasErrorPrefix(err, "ASK ")
 }
 
 // admitEach decides claim by claim. Until what a rejected request took is given back, another request of
@@ -99,7 +105,7 @@ func (s *Store) admitEach(ctx context.Context, id string, claims []budget.Claim)
 // Peek runs peek.lua. O(log N) a window. Where a slot moves, it asks one by one, as Admit does.
 func (s *Store) Peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
 	verdicts, err := s.peek(ctx, claims)
-	if !redis.IsTryAgainError(err) || len(claims) == 1 {
+	if !slotMoves(err) || len(claims) == 1 {
 		return verdicts, err
 	}
 	verdicts = nil
@@ -134,7 +140,7 @@ func (s *Store) peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdi
 // GiveBack runs give_back.lua. O(log N) a window. Where a slot moves, it goes one by one.
 func (s *Store) GiveBack(ctx context.Context, id string, claims []budget.Claim) error {
 	err := s.giveBack(ctx, id, claims)
-	if !redis.IsTryAgainError(err) || len(claims) == 1 {
+	if !slotMoves(err) || len(claims) == 1 {
 		return err
 	}
 	for i := range claims {
@@ -157,8 +163,21 @@ func (s *Store) giveBack(ctx context.Context, id string, claims []budget.Claim) 
 	return nil
 }
 
-// Reset runs reset.lua.
+// Reset runs reset.lua. Where a slot moves, it goes one by one: the longer windows are cleared later.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
+	err := s.reset(ctx, keys)
+	if !slotMoves(err) || len(keys) == 1 {
+		return err
+	}
+	for i := range keys {
+		if err := s.reset(ctx, keys[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) reset(ctx context.Context, keys []string) error {
 	if _, err := s.scripts.run(ctx, luascripts.ResetScript, keys, nil); err != nil {
 		return fmt.Errorf("reset: %w", err)
 	}
