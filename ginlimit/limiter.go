@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,9 +52,10 @@ type Limiter struct {
 	timeout  time.Duration // of a decision; 0: as long as the client takes
 
 	// Shared with all scopes.
-	kill   *killSwitch
-	logged *logRate // of the store's errors
-	mounts *mounts
+	kill    *killSwitch
+	logged  *logRate   // of the store's errors
+	cluster *sync.Once // of telling that Redis is a Cluster
+	mounts  *mounts
 }
 
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
@@ -109,6 +111,7 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 		replicas: c.replicas,
 		kill:     newKillSwitch(c.killSwitch, now),
 		logged:   newLogRate(time.Second),
+		cluster:  &sync.Once{},
 		mounts:   &mounts{},
 	}
 }
@@ -236,8 +239,15 @@ func (l *Limiter) share(limit int) int {
 	return max(1, limit/l.replicas)
 }
 
-// logError logs an error of the store, at most one a second: an outage meets every request.
+// logError logs an error of the store, at most one a second: an outage meets every request. What no time
+// cures is told with its cure, once.
 func (l *Limiter) logError(ctx context.Context, message string, err error) {
+	if redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "MOVED ") {
+		l.cluster.Do(func() {
+			slog.WarnContext(ctx, "ginlimit: Redis is a Cluster, which this client does not know, so it refuses scripts",
+				"cure", "redisclient.NewCluster, or WithHashTags where one endpoint hides the Cluster")
+		})
+	}
 	if l.logged.allow(time.Now()) {
 		slog.ErrorContext(ctx, message, "error", err)
 	}
