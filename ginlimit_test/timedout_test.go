@@ -29,9 +29,6 @@ func TestACallThatTimedOutCountsAtMostOnce(t *testing.T) {
 			t.Cleanup(func() { _ = rdb.Close() })
 			return rdb
 		},
-		"AutoPipeline": func(t *testing.T, srv *redistest.Server) redis.Scripter {
-			return autoPipeline(t, limiterClient(t, srv.URL()+"?read_timeout=30s"))
-		},
 	} {
 		for mode, opts := range modes {
 			t.Run(client+", "+mode, func(t *testing.T) {
