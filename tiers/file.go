@@ -1,161 +1,159 @@
 package tiers
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"reflect"
-	"slices"
-	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
-// maxFileSize is far above any real table, and low enough to read and parse at once.
-const maxFileSize = 1 << 20
+// maxFileSize is far above any real table: it has room for more than 5,000 tiers.
+const maxFileSize = 256 << 10
 
-// Load reads a tier file, which the package comment describes, up to its end or to the first byte above 1 MiB. The error
-// of a failing reader is wrapped.
+// Load reads a tier file, which the package comment describes, up to its end or to the first byte above 256
+// KiB. The error of a failing reader is wrapped.
 func Load(r io.Reader) (*Store, error) {
 	if r == nil {
 		return nil, errors.New("tiers: nil reader")
 	}
-	data, err := read(r)
+	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("tiers: %w", err)
 	}
-	return parse(data)
+	fallback, table, err := parse(data)
+	if err != nil {
+		return nil, errors.New("tiers: " + oneLine(err.Error()) + hint(data))
+	}
+	return NewStore(fallback, table)
 }
 
-// LoadFile reads the tier file at path as [Load] does. An error names the path; that of the operating system is wrapped,
-// so that errors.Is(err, fs.ErrNotExist) works.
+// hint names what may have led the parser astray although no editor shows it.
+func hint(data []byte) string {
+	at := bytes.IndexAny(data, "\u0085\u2028\u2029")
+	if at < 0 {
+		return ""
+	}
+	r, _ := utf8.DecodeRune(data[at:])
+	return fmt.Sprintf(" (the file has %U, which YAML takes for a line break)", r)
+}
+
+// LoadFile reads the tier file at path as [Load] does. A symbolic link is followed. What is no regular file
+// (a directory, a pipe, a device) is refused without being opened, since to open it may block for ever. An
+// error names the path; that of the operating system is wrapped, so that errors.Is(err, fs.ErrNotExist)
+// works.
 func LoadFile(path string) (*Store, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("tiers: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("tiers: %s is not a regular file (%s)", path, info.Mode())
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("tiers: %w", err)
 	}
 	defer f.Close()
-	data, err := read(f)
-	if err != nil {
-		return nil, err // names the path already
-	}
-	s, err := parse(data)
+	s, err := Load(f)
 	if err != nil {
 		return nil, fmt.Errorf("%w (in %s)", err, path)
 	}
 	return s, nil
 }
 
-// read returns at most one byte more than a tier file may have: enough for parse to refuse it.
-func read(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("tiers: %w", err)
-	}
-	return data, nil
+// file is what a tier file says. A further section is one more field: the decoder refuses fields that are not
+// here.
+type file struct {
+	Fallback yaml.Node `yaml:"fallback"` // the decoder would take a null for a field left out
+	Tiers    table     `yaml:"tiers"`
 }
 
-// parse walks the nodes of the document rather than have yaml.v3 fill a struct: yaml.v3 would take "5" and 1_000 for
-// numbers, expand aliases, and report Go types.
-func parse(data []byte) (*Store, error) {
-	root, err := document(data)
-	if err != nil {
-		return nil, err
+// parse reads data twice: as nodes, for what the decoder resolves unseen, and then into a file.
+func parse(data []byte) (Tier, table, error) {
+	if len(data) > maxFileSize {
+		return "", nil, errors.New("file is larger than 256 KiB")
 	}
-	entries, err := pairs(root, "", "want fields fallback and tiers")
-	if err != nil {
-		return nil, err
+	if err := oneDocument(yaml.NewDecoder(bytes.NewReader(data))); err != nil {
+		return "", nil, err
 	}
-	var (
-		fallback = Free
-		table    map[Tier]Limits
-	)
-	for _, p := range entries {
-		switch p.name {
-		case "fallback":
-			fallback, err = decodeFallback(p)
-		case "tiers":
-			table, err = decodeTable(p)
-		default:
-			err = p.problem("unknown field; want fallback or tiers")
+	var f file
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := decode(dec, &f); err != nil {
+		return "", nil, err
+	}
+	fallback := Free
+	if n := &f.Fallback; !n.IsZero() {
+		if n.ShortTag() != "!!str" {
+			return "", nil, in("fallback", problemAt(n, "want a string, got %s", showNode(n)))
 		}
-		if err != nil {
-			return nil, err
-		}
+		fallback = Tier(n.Value)
 	}
-	if table == nil {
-		return nil, problemAt(root.Line, "tiers: missing field")
+	if f.Tiers == nil {
+		return "", nil, errors.New("field tiers is missing")
 	}
-	return NewStore(fallback, table)
+	return fallback, f.Tiers, nil
 }
 
-func decodeFallback(p pair) (Tier, error) {
-	if p.value.Tag != "!!str" {
-		return "", p.problem("want a string, got %s", showNode(p.value))
+// oneDocument checks that there is one document, and that it says what is written there.
+func oneDocument(dec *yaml.Decoder) error {
+	var doc, second yaml.Node
+	err := decode(dec, &doc)
+	if errors.Is(err, io.EOF) || err == nil && doc.Content[0].ShortTag() == "!!null" {
+		return errors.New("empty file")
 	}
-	return Tier(p.value.Value), nil
-}
-
-func decodeTable(p pair) (map[Tier]Limits, error) {
-	entries, err := pairs(p.value, "", "tiers: want a mapping from tiers to limits")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	table := make(map[Tier]Limits, len(entries))
-	for _, tier := range entries {
-		limits, err := decodeLimits(tier)
-		if err != nil {
-			return nil, err
-		}
-		table[Tier(tier.name)] = limits
+	switch err := decode(dec, &second); {
+	case err == nil:
+		return problemAt(&second, "second document; a tier file is one")
+	case !errors.Is(err, io.EOF):
+		return err
 	}
-	return table, nil
+	return direct(&doc)
 }
 
-// decodeLimits asks Limits for its fields, so that a further budget needs no code here.
-func decodeLimits(tier pair) (Limits, error) {
-	entries, err := pairs(tier.value, tier.path+".", tier.path+": want a mapping of limits")
-	if err != nil {
-		return Limits{}, err
-	}
-	var (
-		limits Limits
-		names  []string
-	)
-	for field := range reflect.TypeFor[Limits]().Fields() {
-		names = append(names, fileName(field))
-	}
-	for _, p := range entries {
-		if !slices.Contains(names, p.name) {
-			return Limits{}, p.problem("unknown field; want %s", strings.Join(names, " or "))
-		}
-	}
-	for field, value := range reflect.ValueOf(&limits).Elem().Fields() {
-		name := fileName(field)
-		at := slices.IndexFunc(entries, func(p pair) bool { return p.name == name })
-		switch {
-		case at >= 0:
-			n, err := decodeNumber(entries[at])
-			if err != nil {
-				return Limits{}, err
-			}
-			value.SetInt(int64(n))
-		case !optional(field):
-			return Limits{}, problemAt(tier.line, "%s.%s: missing field", tier.path, name)
-		}
-	}
-	return limits, nil
-}
-
-// decodeNumber accepts the one spelling of a whole number that nobody can read as another: 010 and 5e3 are not it.
-func decodeNumber(p pair) (int, error) {
-	written := p.value.Style == 0 // not quoted, nor a collection in brackets
-	n, err := strconv.Atoi(p.value.Value)
+// direct refuses what makes a node stand for something else than what is written there.
+func direct(n *yaml.Node) error {
 	switch {
-	case written && errors.Is(err, strconv.ErrRange):
-		return 0, p.problem("%s is out of range", showNode(p.value))
-	case !written || strconv.Itoa(n) != p.value.Value:
-		return 0, p.problem("want a whole number in decimal digits, got %s", showNode(p.value))
+	case n.Kind == yaml.AliasNode:
+		return problemAt(n, "alias *%s is not allowed", show(n.Value))
+	case n.Anchor != "":
+		return problemAt(n, "anchor &%s is not allowed", show(n.Anchor))
+	case n.Style&yaml.TaggedStyle != 0:
+		return problemAt(n, "tag %s is not allowed", show(n.Tag))
+	case n.Tag == "!!merge":
+		return problemAt(n, "merge key << is not allowed")
 	}
-	return n, nil
+	for i, child := range n.Content {
+		err := direct(child)
+		if n.Kind == yaml.MappingNode && i%2 == 1 {
+			err = in(n.Content[i-1].Value, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode is dec.Decode with the decoder's list of errors as one. A panic of yaml.v3 on malformed input, of
+// which its history has several, is to the operator one more file that cannot be read.
+func decode(dec *yaml.Decoder, into any) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("not YAML")
+		}
+	}()
+	err = dec.Decode(into)
+	if list, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return errors.New(strings.Join(list.Errors, "; "))
+	}
+	return err
 }

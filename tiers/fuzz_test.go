@@ -14,8 +14,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// FuzzLoad checks that Load answers any bytes with a store that obeys the rules or with an error that an operator can read,
-// and that what it accepts is what yaml.v3 reads there by itself.
+// FuzzLoad checks that Load answers any bytes with a store that obeys the rules or with an error that an
+// operator can read, and that what it accepts is what yaml.v3 reads there by itself.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{
 		free,
@@ -47,15 +47,18 @@ func FuzzLoad(f *testing.F) {
 
 		loose := struct {
 			Fallback tiers.Tier
-			Tiers    map[tiers.Tier]tiers.Limits
+			Tiers    map[tiers.Tier]map[string]int
 		}{Fallback: tiers.Free}
 		require.NoError(t, yaml.Unmarshal(file, &loose))
 		assert.Equal(t, loose.Fallback, s.Fallback())
-		assert.Equal(t, loose.Tiers, table)
+		require.Len(t, loose.Tiers, len(table))
+		for tier, limits := range table {
+			assert.Equal(t, map[string]int{"per_minute": limits.PerMinute, "per_day": limits.PerDay}, loose.Tiers[tier])
+		}
 	})
 }
 
-// assertReadable checks that err is one short line of text, without the insides of a library.
+// assertReadable checks that err is one short line of text, without the insides of the package.
 func assertReadable(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
@@ -63,7 +66,7 @@ func assertReadable(t *testing.T, err error) {
 	assert.True(t, utf8.ValidString(text), "%q", text)
 	assert.False(t, strings.ContainsFunc(text, unicode.IsControl), "%q", text)
 	assert.Less(t, len(text), 4096)
-	for _, inside := range []string{"yaml: ", "Limits", "PerMinute", "PerDay", "Field validation"} {
+	for _, inside := range []string{"Limits", "PerMinute", "PerDay", "Field validation"} {
 		assert.NotContains(t, text, inside)
 	}
 }

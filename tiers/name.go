@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// brokenRule returns what is wrong with the name, or "". A name has to be what a reader sees: two names that look
-// the same and are not would send users to the fallback unnoticed.
+// brokenRule returns what is wrong with the name, or "". A name has to be what a reader sees: two names that
+// look the same and are not would send users to the fallback unnoticed.
 func (t Tier) brokenRule() string {
 	name := string(t)
 	switch {
@@ -33,14 +33,16 @@ func (t Tier) brokenRule() string {
 	return ""
 }
 
-// hidden reports a character that does not show, or that looks like a plain space (U+0020) and is not. IsPrint
-// already refuses controls, format characters, other spaces, private use and what Unicode has not assigned.
+// hidden reports a character that does not show, or that looks like a plain space (U+0020) and is not.
+// IsPrint already refuses controls, format characters, other spaces, private use and what Unicode has not
+// assigned.
 func hidden(r rune) bool {
 	return !unicode.IsPrint(r) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || blank(r)
 }
 
-// blank reports the letters, marks and symbols that are drawn as nothing although no property of Unicode says so.
+// blank reports the letters, marks and symbols that are drawn as nothing although no property of Unicode says
+// so.
 func blank(r rune) bool {
 	switch r {
 	case '\u2800', // braille pattern of no dots

@@ -31,7 +31,8 @@ var hidden = map[string]string{
 	"not a character ever": "\ufdd0\ufffe\uffff\U0010ffff",
 }
 
-// R13: a character that does not show, at any place of a tier's name, is an error that names tier and code point.
+// R13: a character that does not show, at any place of a tier's name, is an error that names tier and code
+// point.
 func TestNamesWithHiddenCharacters(t *testing.T) {
 	for kind, characters := range hidden {
 		t.Run(kind, func(t *testing.T) {
@@ -59,8 +60,8 @@ func TestNamesWithHiddenCharacters(t *testing.T) {
 	}
 }
 
-// R13: a letter, mark, number, punctuation mark, symbol or plain space is part of a name, unless it is drawn as
-// nothing. All else is not.
+// R13: a letter, mark, number, punctuation mark, symbol or plain space is part of a name, unless it is drawn
+// as nothing. All else is not.
 func TestNamesOfEveryCharacter(t *testing.T) {
 	shown := []*unicode.RangeTable{unicode.L, unicode.M, unicode.N, unicode.P, unicode.S}
 	nothing := []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}

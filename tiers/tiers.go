@@ -12,10 +12,11 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// Tier names a class of users that share the same limits. Letters of any script, digits, punctuation, symbols and plain
-// spaces between them make a name. A character that does not show, or that looks like a plain space and is another, does
-// not: see [NewStore]. Names are compared byte by byte. "Pro" is not "pro", and nothing is normalised: é as one character
-// (Unicode's form NFC) and é as e with a combining accent (NFD) are two tiers. Write names in one form everywhere.
+// Tier names a class of users that share the same limits. Letters of any script, digits, punctuation, symbols
+// and plain spaces between them make a name. A character that does not show, or that looks like a plain space
+// and is another, does not: see [NewStore]. Names are compared byte by byte. "Pro" is not "pro", and nothing
+// is normalised: é as one character (Unicode's form NFC) and é as e with a combining accent (NFD) are two
+// tiers. Write names in one form everywhere.
 type Tier string
 
 // The tiers of [Default]. A table may name others.
@@ -25,10 +26,11 @@ const (
 	Enterprise Tier = "enterprise"
 )
 
-// Limits are the budgets of one tier. The zero value is not valid in a table: a tier without budgets is a mistake.
+// Limits are the budgets of one tier. The zero value is not valid in a table: a tier without budgets is a
+// mistake.
 //
-// A further budget is one more int field. It becomes a field of the tier file under its yaml name, required unless that
-// tag says omitempty; its validate tag may use min and gtefield.
+// A further budget is one more int field. It becomes a field of the tier file under its yaml name, required
+// unless that tag says omitempty; its validate tag may use min and gtefield.
 type Limits struct {
 	// PerMinute is the number of requests in any 60 seconds, at least 1.
 	PerMinute int `yaml:"per_minute" json:"per_minute" validate:"min=1"`
@@ -36,15 +38,15 @@ type Limits struct {
 	PerDay int `yaml:"per_day" json:"per_day" validate:"gtefield=PerMinute"`
 }
 
-// Store is a table of tiers. It never changes, so it is safe for concurrent use. Build one with [NewStore], [Load],
-// [LoadFile] or [Default]; the zero value knows no tier and grants nothing.
+// Store is a table of tiers. It never changes, so it is safe for concurrent use. Build one with [NewStore],
+// [Load], [LoadFile] or [Default]; the zero value knows no tier and grants nothing.
 type Store struct {
 	fallback Tier
 	table    map[Tier]Limits
 }
 
-// Default returns the built-in table: free 5 requests a minute and 100 a day, pro 60 and 5,000, enterprise 600 and
-// 100,000. The fallback is free.
+// Default returns the built-in table: free 5 requests a minute and 100 a day, pro 60 and 5,000, enterprise
+// 600 and 100,000. The fallback is free.
 func Default() *Store {
 	return &Store{fallback: Free, table: map[Tier]Limits{
 		Free:       {PerMinute: 5, PerDay: 100},
@@ -53,8 +55,8 @@ func Default() *Store {
 	}}
 }
 
-// NewStore returns a Store with a copy of table. It fails if a tier's limits break the rules of [Limits], if fallback is
-// not in the table, or if a tier's name
+// NewStore returns a Store with a copy of table. It fails if a tier's limits break the rules of [Limits], if
+// fallback is not in the table, or if a tier's name
 //
 //   - is empty, is not UTF-8, or begins or ends with a space;
 //   - has a character that does not show (zero width, bidirectional control, byte order mark, variation selector, tag,
@@ -89,7 +91,7 @@ func (s *Store) problems() []string {
 	var problems []string
 	for _, t := range s.Tiers() {
 		if rule := t.brokenRule(); rule != "" {
-			problems = append(problems, fmt.Sprintf("tier name %+q %s", clip(string(t)), rule))
+			problems = append(problems, fmt.Sprintf("tier name %+q %s", clip(string(t), maxShown), rule))
 		}
 		for _, p := range s.table[t].problems() {
 			problems = append(problems, show(string(t))+"."+p)
@@ -102,7 +104,7 @@ func (s *Store) problems() []string {
 	case s.fallback == "":
 		problems = append(problems, "fallback is empty")
 	case s.fallback.brokenRule() != "":
-		problems = append(problems, fmt.Sprintf("fallback %+q %s", clip(string(s.fallback)), s.fallback.brokenRule()))
+		problems = append(problems, fmt.Sprintf("fallback %+q %s", clip(string(s.fallback), maxShown), s.fallback.brokenRule()))
 	case !known:
 		problems = append(problems, fmt.Sprintf("fallback: %s is not in the table", show(string(s.fallback))))
 	}
@@ -134,12 +136,6 @@ func (l Limits) describe(goName string) string {
 func fileName(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 	return name
-}
-
-// optional reports whether a tier file may leave a field of Limits out: zero then means no such budget.
-func optional(field reflect.StructField) bool {
-	_, option, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-	return option == "omitempty"
 }
 
 // validate returns the validator, made once: it caches what it learns about a type.

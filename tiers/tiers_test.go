@@ -184,8 +184,8 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// A budget added to Limits is decoded, validated and reported by its tags alone. This holds only for what the package
-// knows how to read.
+// A budget added to Limits is decoded, validated and reported by its tags alone. This holds only for what the
+// package knows how to read.
 func TestFieldsOfLimits(t *testing.T) {
 	for field := range reflect.TypeFor[tiers.Limits]().Fields() {
 		assert.Equal(t, reflect.Int, field.Type.Kind(), field.Name)
