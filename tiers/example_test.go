@@ -10,12 +10,13 @@ import (
 func ExampleDefault() {
 	s := tiers.Default()
 	for _, t := range s.Tiers() {
-		fmt.Printf("%s: %+v\n", t, s.Lookup(t))
+		l := s.Lookup(t)
+		fmt.Printf("%s: %d a minute, %d a day\n", t, l.PerMinute, l.PerDay)
 	}
 	// Output:
-	// enterprise: {PerMinute:600 PerDay:100000}
-	// free: {PerMinute:5 PerDay:100}
-	// pro: {PerMinute:60 PerDay:5000}
+	// enterprise: 600 a minute, 100000 a day
+	// free: 5 a minute, 100 a day
+	// pro: 60 a minute, 5000 a day
 }
 
 func ExampleStore_Lookup() {
@@ -44,21 +45,27 @@ func ExampleNewStore() {
 	// tiers: trial.per_day: 3 is less than per_minute 5
 }
 
+func ExampleMoney() {
+	fmt.Println(tiers.Money(2_500_000), tiers.Money(125))
+	// Output: 2.50 0.000125
+}
+
 func ExampleLoad() {
 	s, err := tiers.Load(strings.NewReader(`
 fallback: free            # omitted = free
 tiers:
   free: {per_minute: 5, per_day: 100}
-  pro:  {per_minute: 60, per_day: 5000}
+  pro:  {per_minute: 60, per_day: unlimited, per_month: 50000, spend_per_month: 2.50}
 `))
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(s.Lookup("pro").PerDay)
+	pro := s.Lookup("pro")
+	fmt.Println(pro.PerMonth, pro.SpendPerMonth, pro.PerDay == tiers.Unlimited)
 
 	_, err = tiers.Load(strings.NewReader(`{"tiers": {"free": {"per_minute": "5", "per_day": 100}}}`))
 	fmt.Println(err)
 	// Output:
-	// 5000
-	// tiers: line 1: free.per_minute: want a whole number in decimal digits, got "5"
+	// 50000 2.50 true
+	// tiers: line 1: free.per_minute: want a whole number in decimal digits or unlimited, got "5"
 }

@@ -30,6 +30,11 @@ func withMinute(value string) string {
 	return "tiers: {free: {per_minute: " + value + ", per_day: 100}}"
 }
 
+// withFree is the tier file of one tier with these further budgets, on line 1.
+func withFree(budgets string) string {
+	return "tiers: {free: {per_minute: 5, per_day: 100, " + budgets + "}}"
+}
+
 func TestLoad(t *testing.T) {
 	const (
 		pro  = "  pro: {per_minute: 60, per_day: 5000}"
@@ -41,20 +46,36 @@ func TestLoad(t *testing.T) {
 		fallback tiers.Tier
 		tiers    []tiers.Tier
 	}{
-		"fallback omitted":     {free, "free", []tiers.Tier{"free"}},
-		"fallback given":       {"fallback: pro\n" + both, "pro", []tiers.Tier{"free", "pro"}},
-		"fallback last":        {both + "fallback: pro\n", "pro", []tiers.Tier{"free", "pro"}},
-		"block style":          {"tiers:\n free:\n  per_day: 100\n  per_minute: 5\n", "free", []tiers.Tier{"free"}},
-		"comments":             {"# a\n---\n # b\n" + free + "\n    # c\n" + pro + " # d\n# e", "free", []tiers.Tier{"free", "pro"}},
-		"quoted names":         {"'tiers': {\"10\": {'per_minute': 5, per_day: 100}}\nfallback: '10'", "10", []tiers.Tier{"10"}},
-		"number sign in names": {"tiers: {'# a': {per_minute: 5, per_day: 100}}\nfallback: '# a'", "# a", []tiers.Tier{"# a"}},
-		"no newline at end":    {strings.TrimSpace(free), "free", []tiers.Tier{"free"}},
-		"document markers":     {"---\n" + free + "...\n", "free", []tiers.Tier{"free"}},
-		"byte order mark":      {"\ufeff" + free, "free", []tiers.Tier{"free"}},
-		"CRLF":                 {crlf.Replace("# c\n" + both), "free", []tiers.Tier{"free", "pro"}},
-		"both":                 {"\ufeff" + crlf.Replace("---\n"+both), "free", []tiers.Tier{"free", "pro"}},
-		"JSON":                 {`{"tiers": {"free": {"per_minute": 5, "per_day": 100}}}`, "free", []tiers.Tier{"free"}},
-		"JSON without blanks":  {`{"tiers":{"free":{"per_minute":5,"per_day":100}}}`, "free", []tiers.Tier{"free"}},
+		"fallback omitted": {free, "free", []tiers.Tier{"free"}},
+		"fallback given":   {"fallback: pro\n" + both, "pro", []tiers.Tier{"free", "pro"}},
+		"fallback last":    {both + "fallback: pro\n", "pro", []tiers.Tier{"free", "pro"}},
+		"block style":      {"tiers:\n free:\n  per_day: 100\n  per_minute: 5\n", "free", []tiers.Tier{"free"}},
+		"comments": {
+			"# a\n---\n # b\n" + free + "\n    # c\n" + pro + " # d\n# e",
+			"free",
+			[]tiers.Tier{"free", "pro"},
+		},
+		"quoted names": {
+			"'tiers': {\"10\": {'per_minute': 5, per_day: 100}}\nfallback: '10'",
+			"10",
+			[]tiers.Tier{"10"},
+		},
+		"number sign in names": {
+			"tiers: {'# a': {per_minute: 5, per_day: 100}}\nfallback: '# a'",
+			"# a",
+			[]tiers.Tier{"# a"},
+		},
+		"no newline at end": {strings.TrimSpace(free), "free", []tiers.Tier{"free"}},
+		"document markers":  {"---\n" + free + "...\n", "free", []tiers.Tier{"free"}},
+		"byte order mark":   {"\ufeff" + free, "free", []tiers.Tier{"free"}},
+		"CRLF":              {crlf.Replace("# c\n" + both), "free", []tiers.Tier{"free", "pro"}},
+		"both":              {"\ufeff" + crlf.Replace("---\n"+both), "free", []tiers.Tier{"free", "pro"}},
+		"JSON": {
+			`{"tiers": {"free": {"per_minute": 5, "per_day": 100}}}`,
+			"free",
+			[]tiers.Tier{"free"},
+		},
+		"JSON without blanks": {`{"tiers":{"free":{"per_minute":5,"per_day":100}}}`, "free", []tiers.Tier{"free"}},
 		"JSON with tabs": {
 			"{\n\t\"tiers\": {\n\t\t\"free\": {\n\t\t\t\"per_minute\": 5,\n\t\t\t\"per_day\": 100\n\t\t}\n\t}\n}\n",
 			"free", []tiers.Tier{"free"},

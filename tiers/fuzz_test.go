@@ -2,6 +2,9 @@ package tiers_test
 
 import (
 	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -21,6 +24,7 @@ func FuzzLoad(f *testing.F) {
 		free,
 		"fallback: pro # x\n# y\n" + free + "  'pro': {per_day: 5000, \"per_minute\": 60}\n...\n",
 		"\ufeff{\r\n\t\"tiers\": {\"free\": {\"per_minute\": 5, \"per_day\": 3}}}",
+		withFree("per_hour: 5, spend_per_day: 2.5, spend_per_month: 'unlimited', concurrent: 1"),
 		"tiers: {a: &a {per_minute: 1_0, per_day: 0x10}, <<: *a, ? [b] : !!int 5}",
 		"--- >-\n a\n# b\n--- |\n c",
 		"fallback: \"a\\\n # b\n  c\"\n" + free,
@@ -38,8 +42,12 @@ func FuzzLoad(f *testing.F) {
 		table := make(map[tiers.Tier]tiers.Limits)
 		for _, tier := range s.Tiers() {
 			limits := s.Lookup(tier)
-			assert.Positive(t, limits.PerMinute)
-			assert.GreaterOrEqual(t, limits.PerDay, limits.PerMinute)
+			assertOrdered(t, limits.PerMinute, limits.PerHour, limits.PerDay, limits.PerMonth)
+			assertOrdered(t, limits.TokensPerMinute, limits.TokensPerDay, limits.TokensPerMonth)
+			assertOrdered(t, limits.SpendPerDay, limits.SpendPerMonth)
+			assertOrdered(t, limits.Concurrent)
+			assert.NotZero(t, limits.PerMinute)
+			assert.NotZero(t, limits.PerDay)
 			table[tier] = limits
 		}
 		require.Contains(t, table, s.Fallback())
@@ -47,15 +55,48 @@ func FuzzLoad(f *testing.F) {
 
 		loose := struct {
 			Fallback tiers.Tier
-			Tiers    map[tiers.Tier]map[string]int
+			Tiers    map[tiers.Tier]map[string]string
 		}{Fallback: tiers.Free}
 		require.NoError(t, yaml.Unmarshal(file, &loose))
 		assert.Equal(t, loose.Fallback, s.Fallback())
 		require.Len(t, loose.Tiers, len(table))
 		for tier, limits := range table {
-			assert.Equal(t, map[string]int{"per_minute": limits.PerMinute, "per_day": limits.PerDay}, loose.Tiers[tier])
+			for field, value := range loose.Tiers[tier] {
+				var amount tiers.Money
+				if strings.HasPrefix(field, "spend") && amount.UnmarshalText([]byte(value)) == nil {
+					loose.Tiers[tier][field] = amount.String() // 2.5 is 2.50
+				}
+			}
+			assert.Equal(t, written(limits), loose.Tiers[tier])
 		}
 	})
+}
+
+// assertOrdered checks the limits of one unit, shortest window first: all are positive, unlimited or not
+// there, and none is below one before it.
+func assertOrdered[T int | tiers.Money](t *testing.T, limits ...T) {
+	t.Helper()
+	limits = slices.DeleteFunc(limits, func(limit T) bool { return limit == 0 || limit == tiers.Unlimited })
+	assert.True(t, slices.IsSorted(limits), "%v", limits)
+	for _, limit := range limits {
+		assert.Positive(t, limit)
+	}
+}
+
+// written is how a tier file spells limits.
+func written(limits tiers.Limits) map[string]string {
+	fields := make(map[string]string)
+	for field, value := range reflect.ValueOf(limits).Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch value.Int() {
+		case 0:
+		case tiers.Unlimited:
+			fields[name] = "unlimited"
+		default:
+			fields[name] = fmt.Sprint(value)
+		}
+	}
+	return fields
 }
 
 // assertReadable checks that err is one short line of text, without the insides of the package.
@@ -66,7 +107,7 @@ func assertReadable(t *testing.T, err error) {
 	assert.True(t, utf8.ValidString(text), "%q", text)
 	assert.False(t, strings.ContainsFunc(text, unicode.IsControl), "%q", text)
 	assert.Less(t, len(text), 4096)
-	for _, inside := range []string{"Limits", "PerMinute", "PerDay", "Field validation"} {
+	for _, inside := range []string{"Limits", "PerMinute", "PerDay", "Spend", "Field validation"} {
 		assert.NotContains(t, text, inside)
 	}
 }

@@ -57,7 +57,7 @@ func (m *Money) UnmarshalJSON(number []byte) error {
 }
 
 // wantMoney is what an amount has to look like, for errors.
-const wantMoney = "an amount such as 2.50, with at most 6 decimals"
+const wantMoney = "an amount with at most 6 decimals (2.50)"
 
 // parseMoney returns strconv.ErrSyntax for what is no amount and strconv.ErrRange for one that Money cannot
 // hold. It accepts the one spelling that nobody can read as another, but for zeros at the end of the

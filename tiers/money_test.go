@@ -60,7 +60,7 @@ func TestMoneyReadsShorterSpellings(t *testing.T) {
 }
 
 func TestMoneyRefuses(t *testing.T) {
-	const want = "tiers: want an amount such as 2.50, with at most 6 decimals, got "
+	const want = "tiers: want an amount with at most 6 decimals (2.50), got "
 	for text, message := range map[string]string{
 		"":                       want + `""`,
 		".":                      want + ".",

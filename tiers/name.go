@@ -7,6 +7,20 @@ import (
 	"unicode/utf8"
 )
 
+// Tier names a class of users that share the same limits. Letters of any script, digits, punctuation, symbols
+// and plain spaces between them make a name. A character that does not show, or that looks like a plain space
+// and is another, does not: see [NewStore]. Names are compared byte by byte. "Pro" is not "pro", and nothing
+// is normalised: é as one character (Unicode's form NFC) and é as e with a combining accent (NFD) are two
+// tiers. Write names in one form everywhere.
+type Tier string
+
+// The tiers of [Default]. A table may name others.
+const (
+	Free       Tier = "free"
+	Pro        Tier = "pro"
+	Enterprise Tier = "enterprise"
+)
+
 // brokenRule returns what is wrong with the name, or "". A name has to be what a reader sees: two names that
 // look the same and are not would send users to the fallback unnoticed.
 func (t Tier) brokenRule() string {

@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -24,19 +25,27 @@ func (t *table) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-// UnmarshalYAML reads the budgets of one tier as strictly as [Load] does. It does not check them against the
-// rules of [Limits]; [NewStore] does.
+// UnmarshalYAML reads the budgets of one tier as strictly as [Load] does. It checks each number by itself,
+// and not the rules between them, nor that the required ones are there; [NewStore] does.
 func (l *Limits) UnmarshalYAML(n *yaml.Node) error {
 	fields := reflect.ValueOf(l).Elem()
-	return entries(n, "want a mapping of limits", func(key, value *yaml.Node) error {
+	return entries(n, "want a mapping of limits", func(key, value *yaml.Node) (err error) {
 		var names []string
 		for field, into := range fields.Fields() {
-			if fileName(field) == key.Value {
-				return (*count)(into.Addr().Interface().(*int)).UnmarshalYAML(value)
+			if fileName(field) != key.Value {
+				names = append(names, fileName(field))
+				continue
 			}
-			names = append(names, fileName(field))
+			switch limit := into.Addr().Interface().(type) {
+			case *int:
+				*limit, err = limitAt(value, parseCount, math.MaxInt, "a whole number in decimal digits")
+			case *Money:
+				*limit, err = limitAt(value, parseMoney, maxSum, wantMoney)
+			}
+			return err
 		}
-		return problemAt(key, "unknown field; want %s", strings.Join(names, " or "))
+		last := len(names) - 1
+		return problemAt(key, "unknown field; want %s or %s", strings.Join(names[:last], ", "), names[last])
 	})
 }
 
@@ -63,20 +72,31 @@ func entries(n *yaml.Node, want string, visit func(key, value *yaml.Node) error)
 	return nil
 }
 
-// count is a budget of whole units in a file.
-type count int
-
-// UnmarshalYAML accepts the one spelling of a whole number that nobody can read as another: 010 and 5e3 are
-// not it.
-func (c *count) UnmarshalYAML(n *yaml.Node) error {
+// limitAt returns the number at n, which parse understands, or Unlimited for that word. Only the word may be
+// quoted, since in JSON it has to be.
+func limitAt[T int | Money](n *yaml.Node, parse func(string) (T, error), most T, want string) (T, error) {
+	if n.Kind == yaml.ScalarNode && n.Value == "unlimited" {
+		return Unlimited, nil
+	}
 	written := n.Kind == yaml.ScalarNode && n.Style == 0 // not quoted
-	i, err := strconv.Atoi(n.Value)
+	limit, err := parse(n.Value)
 	switch {
 	case written && errors.Is(err, strconv.ErrRange):
-		return problemAt(n, "%s is out of range", showNode(n))
-	case !written || strconv.Itoa(i) != n.Value:
-		return problemAt(n, "want a whole number in decimal digits, got %s", showNode(n))
+		return 0, problemAt(n, "%s is out of range; want at most %v or unlimited", showNode(n), most)
+	case !written || err != nil:
+		return 0, problemAt(n, "want %s or unlimited, got %s", want, showNode(n))
+	case limit < 1:
+		return 0, problemAt(n, "%s is less than %v; for no limit write unlimited", showNode(n), T(1))
 	}
-	*c = count(i)
-	return nil
+	return limit, nil
+}
+
+// parseCount returns the errors that parseMoney does. It accepts the one spelling of a whole number that
+// nobody can read as another: 010 and 5e3 are not it.
+func parseCount(text string) (int, error) {
+	count, err := strconv.Atoi(text)
+	if err == nil && strconv.Itoa(count) != text {
+		err = strconv.ErrSyntax
+	}
+	return count, err
 }
