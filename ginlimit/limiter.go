@@ -177,7 +177,7 @@ func (l *Limiter) ask(ctx context.Context, op, userID string, limit int, window 
 }
 
 // Usage tells what is left of every budget of a tier, shortest window first, as Peek does for one: a
-// decision for each number of limits that is neither 0 nor unlimited. It takes nothing and writes
+// decision for each window of limits that is there and not unlimited. It takes nothing and writes
 // nothing. Errors and the kill switch are those of Check. One round trip.
 func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits) ([]Decision, error) {
 	if userID == "" {

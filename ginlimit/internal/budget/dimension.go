@@ -3,6 +3,7 @@
 package budget
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -49,15 +50,18 @@ type Budget struct {
 	Limit int // 0 or less admits nothing
 }
 
-// Of returns the budgets that a tier has, shortest window first. A number that is 0 or unlimited is
-// no budget: it is not asked for.
+// Of returns the budgets of requests that a tier has, shortest window first. A number that is unlimited
+// is no budget: it is not asked for. So is an optional one that is 0; a required one that is 0, which no
+// table has but the zero Store, admits nothing.
 func Of(l tiers.Limits) []Budget {
 	var budgets []Budget
 	for _, b := range []Budget{
 		{Dimension{Minute}, l.PerMinute},
+		{Dimension{Hour}, cmp.Or(l.PerHour, tiers.Unlimited)},
 		{Dimension{Day}, l.PerDay},
+		{Dimension{Month}, cmp.Or(l.PerMonth, tiers.Unlimited)},
 	} {
-		if b.Limit != 0 {
+		if b.Limit != tiers.Unlimited {
 			budgets = append(budgets, b)
 		}
 	}
