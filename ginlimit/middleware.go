@@ -35,8 +35,9 @@ import (
 // by WithAtomicWindows.
 //
 // Where an option is given twice, the last one counts, but WithScope adds. New panics on nil arguments
-// and contradictory options, and where of two mounts on one scope of a limiter one has WithTiers and one
-// has not.
+// and contradictory options, where of two mounts on one scope of a limiter one has WithTiers and one has
+// not, and where a table has numbers for tokens, spend or requests at once, which need options of their
+// own.
 func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	mustNotBeNil("New: limiter", l)
 	mustNotBeNil("New: resolver", r)
@@ -59,6 +60,7 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		l.mounts.add(s.name, true)
 		layers = append(layers, layer{names, s.tiers})
 	}
+	dimensions{}.mustDecide(layers)
 	atomic := o.atomic || len(o.scopes) > 0
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
