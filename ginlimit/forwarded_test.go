@@ -41,6 +41,7 @@ func TestByClientIPBelievesTrustedProxies(t *testing.T) {
 		"somebody else":              {trust("10.0.0.0/8"), stranger, header, ignored, false},
 		"this proxy":                 {trust("10.0.0.0/8"), proxy, header, forged, false},
 		"a documentation network":    {trust("192.0.2.0/24"), "192.0.2.1:5", header, forged, false},
+		"two such networks":          {trust("198.51.100.0/24", "203.0.113.0/24"), stranger, header, forged, false},
 		"an IPv6 proxy":              {trust("2001:db8:a::/48"), "[2001:db8:a::5]:5", header, forged, false},
 		"an IPv4-mapped proxy":       {trust("10.0.0.0/8"), "[::ffff:10.0.0.1]:5", header, forged, false},
 		"Gin does not forward":       {forwardsNot, proxy, header, "10.0.0.1", false},
