@@ -38,7 +38,7 @@ func BenchmarkDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p := newPlan(tiers.Free, l, []layer{{l.names, table}}, bm.atomic)
+				p := newPlan(tiers.Free, l, []layer{{l.names, table}}, bm.atomic, budget.Dimensions{})
 				if bm.full {
 					for range bm.limits.PerMinute {
 						benchDecide(b, l, p, "user0")
@@ -85,11 +85,14 @@ func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
 	ctx := context.Background()
 	var r request
 	r.init()
-	d, err := r.decide(ctx, l, p, budget.EncodePart(user), l.deadline(ctx, shared))
+	rejected, left, err := r.decide(ctx, l, p, budget.EncodePart(user), Usage{}, l.deadline(ctx, shared))
 	if err != nil {
 		b.Fatal(err)
 	}
-	return d.Decision
+	if rejected.known {
+		return rejected.Decision
+	}
+	return left.first().Decision
 }
 
 func measure(b *testing.B, srv *redistest.Server, decide func(user string)) {

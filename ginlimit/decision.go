@@ -10,11 +10,11 @@ import (
 // as rejected.
 type Decision struct {
 	Allowed    bool
-	Limit      int           // requests per window
-	Remaining  int           // requests left now; never negative
+	Limit      int           // per window: requests, tokens, or money in millionths
+	Remaining  int           // left now; never negative
 	RetryAfter time.Duration // 0 when allowed; otherwise > 0, exact to the millisecond
-	Window     time.Duration // length of the window
-	Budget     string        // dimension that was decided; "" = requests
+	Window     time.Duration // length of the window; 0 of "concurrent"
+	Budget     string        // what was decided: "" = requests, "tokens", "spend" or "concurrent"
 	Scope      string        // "" = the limiter's own
 }
 
@@ -39,6 +39,7 @@ func decision(scope string, b budget.Budget, v budget.Verdict) Decision {
 		Remaining:  v.Remaining(b.Limit),
 		RetryAfter: v.RetryAfter,
 		Window:     b.Window,
+		Budget:     string(b.Unit),
 		Scope:      scope,
 	}
 }
@@ -57,4 +58,41 @@ func (t *tightest) add(d Decision) bool {
 	}
 	t.Decision, t.known = d, true
 	return true
+}
+
+// left is what decisions have left of the budgets of each kind.
+type left struct{ requests, tokens, spend tightest }
+
+// add reports whether d is now the tightest of its kind. Requests under way have none: how many there are is
+// of the moment.
+func (l *left) add(d Decision) bool {
+	switch budget.Unit(d.Budget) {
+	case budget.Requests:
+		return l.requests.add(d)
+	case budget.Tokens:
+		return l.tokens.add(d)
+	case budget.Spend:
+		return l.spend.add(d)
+	}
+	return false
+}
+
+// merge adds what another has left, and returns what is the tightest now.
+func (l *left) merge(more left) (now left) {
+	for _, t := range []tightest{more.requests, more.tokens, more.spend} {
+		if t.known && l.add(t.Decision) {
+			now.add(t.Decision)
+		}
+	}
+	return now
+}
+
+// first is the decision that stands for all: on requests, if there is one.
+func (l *left) first() tightest {
+	for _, t := range []tightest{l.requests, l.tokens, l.spend} {
+		if t.known {
+			return t
+		}
+	}
+	return tightest{}
 }

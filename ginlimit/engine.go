@@ -15,6 +15,7 @@ type engine struct {
 	limiter  *Limiter
 	table    *tiers.Store
 	plans    plans
+	estimate Estimator // of WithUsage, or nil
 	observer Observer
 
 	failOpen   bool
@@ -23,6 +24,7 @@ type engine struct {
 
 	unknownTiers seenTiers
 	lookups      *logRate // of errors of the resolver
+	estimates    *logRate // of errors of the estimator
 }
 
 // ending is how a decision ends for the client.
@@ -30,62 +32,103 @@ type ending int
 
 const (
 	pass        ending = iota // to the handler, with the headers of the decision, if there is one
-	rejected                  // 429
+	refused                   // 429
 	unavailable               // 503: Redis could not decide, or too late
-	left                      // 499: nobody waits for the answer
+	gone                      // 499: nobody waits for the answer
+	tooLarge                  // 400: the request is larger than a whole budget
+	invalid                   // 400: the estimator has refused the request
 )
 
-// decide decides a request of a subject, whose encoded id is user. Of a request that does not pass nothing
-// stays counted.
-func (e *engine) decide(ctx context.Context, r *request, user string, tier tiers.Tier, route string) (tightest, ending) {
-	event := Event{Route: route}
-	event.Tier, event.UnknownTier = e.knownTier(ctx, tier)
-	plan := e.plans.of(tier)
+// asked is a request as an engine is asked for it.
+type asked struct {
+	user     string // encoded
+	tier     tiers.Tier
+	route    string
+	estimate func() (Usage, error) // asked once, where a budget needs it
+}
+
+// answer is what a decision has found.
+type answer struct {
+	left      left
+	rejection Decision // where the request was rejected
+}
+
+// decide decides a request. Of one that does not pass nothing stays counted.
+func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, ending) {
+	event := Event{Route: a.route}
+	event.Tier, event.UnknownTier = e.knownTier(ctx, a.tier)
+	plan := e.plans.of(a.tier)
 	if e.limiter.kill.on() {
 		full := plan.full()
 		event.Outcome = Bypassed
-		e.observe(ctx, event, full)
-		return full, pass
+		e.observe(ctx, event, full.first().Decision)
+		return answer{left: full}, pass
+	}
+	var usage Usage
+	if plan.estimated() {
+		var err error
+		if usage, err = a.estimate(); err != nil {
+			return answer{}, e.estimateFailed(ctx, r, err)
+		}
 	}
 
 	deadline := e.limiter.deadline(ctx, shared)
-	found, err := r.decide(ctx, e.limiter, plan, user, deadline)
+	rejected, all, err := r.decide(ctx, e.limiter, plan, a.user, usage, deadline)
 	switch ended(ctx) { // the request itself, which is no failure of Redis
 	case nil:
 	case context.Canceled:
 		r.leave(ctx, e.limiter)
-		return tightest{}, left
+		return answer{}, gone
 	default:
 		if err != nil {
 			r.leave(ctx, e.limiter)
-			return tightest{}, unavailable
+			return answer{}, unavailable
 		}
 	}
 	if err != nil {
 		e.limiter.logError(ctx, "ginlimit: Redis could not decide", err)
 		event.Outcome, event.Err = StoreError, err
-		e.observe(ctx, event, tightest{})
+		e.observe(ctx, event, Decision{})
 		event.Err = nil
 		switch {
 		case e.failOpen:
-			return tightest{}, pass
+			return answer{}, pass
 		case e.local == nil:
 			r.giveBackAll(ctx, deadline)
-			return tightest{}, unavailable
+			return answer{}, unavailable
 		}
 		event.Local = true
-		found, _ = r.decide(ctx, e.local, e.localPlans.of(tier), user, time.Time{}) // never fails
+		// A memory limiter never fails.
+		rejected, all, _ = r.decide(ctx, e.local, e.localPlans.of(a.tier), a.user, usage, time.Time{})
 	}
-	if found.known && !found.Allowed {
+	if rejected.known {
 		event.Outcome = Rejected
-		e.observe(ctx, event, found)
+		e.observe(ctx, event, rejected.Decision)
 		r.giveBackAll(ctx, deadline)
-		return found, rejected
+		if rejected.tooLarge {
+			return answer{all, rejected.Decision}, tooLarge
+		}
+		return answer{all, rejected.Decision}, refused
 	}
 	event.Outcome = Admitted
-	found.Allowed = true // also where every budget is unlimited
-	e.observe(ctx, event, found)
-	return found, pass
+	tightest := all.first().Decision
+	tightest.Allowed = true // also where every budget is unlimited
+	e.observe(ctx, event, tightest)
+	return answer{left: all}, pass
+}
+
+// estimateFailed says how a request ends whose usage could not be estimated, and gives back what it has taken
+// so far.
+func (e *engine) estimateFailed(ctx context.Context, r *request, err error) ending {
+	if ended(ctx) == context.Canceled {
+		r.leave(ctx, e.limiter)
+		return gone
+	}
+	if e.estimates.allow(time.Now()) {
+		slog.WarnContext(ctx, "ginlimit: a request was refused, since its usage could not be estimated", "error", err)
+	}
+	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
+	return invalid
 }
 
 // lookupFailed says how a request ends whose subject could not be found out, and gives back what it has
@@ -95,7 +138,7 @@ func (e *engine) lookupFailed(ctx context.Context, r *request, err error) ending
 	if over != nil && (errors.Is(err, over) || errors.Is(err, ctx.Err())) {
 		r.leave(ctx, e.limiter)
 		if over == context.Canceled {
-			return left
+			return gone
 		}
 		return unavailable
 	}
@@ -106,9 +149,9 @@ func (e *engine) lookupFailed(ctx context.Context, r *request, err error) ending
 	return unavailable
 }
 
-func (e *engine) observe(ctx context.Context, event Event, t tightest) {
+func (e *engine) observe(ctx context.Context, event Event, d Decision) {
 	if e.observer != nil {
-		event.Decision = t.Decision
+		event.Decision = d
 		e.observer.Observe(ctx, event)
 	}
 }

@@ -56,6 +56,7 @@ type Limiter struct {
 	logged  *logRate   // of the store's errors
 	cluster *sync.Once // of telling that Redis is a Cluster
 	mounts  *mounts
+	leases  *leases
 }
 
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
@@ -104,7 +105,7 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 	if now == nil {
 		now = time.Now
 	}
-	return &Limiter{
+	l := &Limiter{
 		store:    s,
 		names:    c.names,
 		timeout:  c.timeout,
@@ -114,6 +115,8 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 		cluster:  &sync.Once{},
 		mounts:   &mounts{},
 	}
+	l.leases = &leases{store: s, timeout: c.timeout, failed: l.logError}
+	return l
 }
 
 // Scope returns a limiter with keys of its own, for a budget per route: the same Redis, clock and
@@ -147,7 +150,8 @@ func (l *Limiter) Check(ctx context.Context, userID string, limit int, window ti
 
 // admitNew admits a request under an id of its own.
 func admitNew(s budget.Store, ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
-	return s.Admit(ctx, uuid.NewString(), claims)
+	verdicts, _, err := s.Admit(ctx, uuid.NewString(), claims)
+	return verdicts, err
 }
 
 // Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
@@ -176,15 +180,17 @@ func (l *Limiter) ask(ctx context.Context, op, userID string, limit int, window 
 	return decision(l.names.Scope, b, verdicts[0]), nil
 }
 
-// Usage tells what is left of every budget of a tier, shortest window first, as Peek does for one: a
-// decision for each window of limits that is there and not unlimited. It takes nothing and writes
-// nothing. Errors and the kill switch are those of Check. One round trip.
+// Usage tells what is left of every budget of a tier: requests, tokens, money, each shortest window first, and
+// requests under way. There is a decision for each number of limits that is neither missing nor unlimited,
+// as Peek gives one. It takes nothing and writes nothing. Errors and the kill switch are those of Check. One
+// round trip.
 func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits) ([]Decision, error) {
 	if userID == "" {
 		return nil, ErrInvalidUserID
 	}
+	all := budget.Dimensions{Usage: true, Concurrent: true, Bounded: l.mounts.bounded(l.names.Scope)}
 	var claims []budget.Claim
-	for _, b := range budget.Of(limits) {
+	for _, b := range budget.Of(limits, all) {
 		b.Limit = l.share(b.Limit)
 		claims = append(claims, budget.Claim{Key: l.names.Key(userID, b.Dimension), Budget: b})
 	}
@@ -209,19 +215,21 @@ func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits)
 	return decisions, nil
 }
 
-// Reset forgets what a user has taken from these windows of this scope, all in one step; without
-// windows, from the minute and the day. It works while the kill switch is on. Errors are those of Check.
-// One round trip.
+// Reset forgets what a user has taken in these windows of this scope, of requests, tokens and money, all in
+// one step; without windows, in the minute and the day. Requests under way stay counted as such. It works while
+// the kill switch is on. Errors are those of Check. One round trip.
 func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Duration) error {
 	if len(windows) == 0 {
 		windows = []time.Duration{budget.Minute, budget.Day}
 	}
-	keys := make([]string, len(windows))
-	for i, window := range windows {
+	var keys []string
+	for _, window := range windows {
 		if err := validate(userID, window); err != nil {
 			return err
 		}
-		keys[i] = l.names.Key(userID, budget.Dimension{Window: window})
+		for _, d := range budget.DimensionsOf(window) {
+			keys = append(keys, l.names.Key(userID, d))
+		}
 	}
 	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
 	defer cancel()

@@ -46,7 +46,7 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		mustNotBeNil("New: option", opt)
 		opt(&o)
 	}
-	l.mounts.add(l.names.Scope, o.tiers != nil)
+	l.mounts.add(l.names.Scope, mount{o.tiers != nil, o.bounded})
 	if o.tiers == nil {
 		o.tiers = tiers.Default()
 	}
@@ -57,21 +57,24 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		if s.name == "" || slices.ContainsFunc(layers, func(l layer) bool { return l.names == names }) {
 			panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
-		l.mounts.add(s.name, true)
+		l.mounts.add(s.name, mount{true, o.bounded})
 		layers = append(layers, layer{names, s.tiers})
 	}
-	dimensions{}.mustDecide(layers)
-	atomic := o.atomic || len(o.scopes) > 0
+	on := budget.Dimensions{Usage: o.estimator != nil, Concurrent: o.concurrency, Bounded: o.bounded}
+	mustDecide(layers, on)
+	atomic := o.atomic || len(o.scopes) > 0 || on != budget.Dimensions{}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
 		table:    o.tiers,
-		plans:    newPlans(l, layers, atomic),
+		plans:    newPlans(l, layers, atomic, on),
 		observer: o.observer,
 		failOpen: o.failure.open,
 		lookups:  newLogRate(time.Second),
-	}}
+
+		estimates: newLogRate(time.Second),
+	}, estimator: o.estimator, refundOn: o.refundOn}
 	if m.local = o.failure.local; m.local != nil {
-		m.localPlans = newPlans(m.local, layers, atomic)
+		m.localPlans = newPlans(m.local, layers, atomic, on)
 	}
 	return m.handle
 }
@@ -79,7 +82,9 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 // middleware is what New resolved once, so that a request computes nothing that is known at start.
 type middleware struct {
 	engine
-	resolver TierResolver
+	resolver  TierResolver
+	estimator Estimator                 // of WithUsage, or nil
+	refundOn  func(c *gin.Context) bool // of WithRefundOn, or nil
 }
 
 // handle decides, and then answers or lets the handler do so.
@@ -94,7 +99,7 @@ func (m *middleware) handle(c *gin.Context) {
 		refuse(c, unauthenticated)
 		return
 	case err != nil:
-		if m.lookupFailed(ctx, r, err) == left {
+		if m.lookupFailed(ctx, &r.request, err) == gone {
 			abandon(c)
 		} else {
 			refuse(c, tierLookupFailed)
@@ -102,39 +107,68 @@ func (m *middleware) handle(c *gin.Context) {
 		return
 	}
 
-	user := budget.EncodePart(subjectID(c, subject))
-	decided, ending := m.decide(ctx, r, user, subject.Tier, c.FullPath())
+	a := asked{user: budget.EncodePart(subjectID(c, subject)), tier: subject.Tier, route: c.FullPath()}
+	if m.estimator != nil {
+		a.estimate = func() (Usage, error) { return m.estimator.Estimate(c) }
+	}
+	answer, ending := m.decide(ctx, &r.request, a)
 	switch ending {
-	case left:
+	case gone:
 		abandon(c)
 	case unavailable:
 		refuse(c, limiterUnavailable)
-	case rejected:
-		reject(c, decided.Decision)
+	case invalid:
+		refuse(c, invalidRequest)
+	case tooLarge:
+		refuse(c, exceedsBudget(answer.rejection))
+	case refused:
+		setLimitHeaders(c.Writer.Header(), answer.left)
+		reject(c, answer.rejection)
 	default:
-		if decided.known && r.tightest.add(decided.Decision) {
-			setLimitHeaders(c.Writer.Header(), decided.Decision)
+		setLimitHeaders(c.Writer.Header(), r.left.merge(answer.left))
+		if m.refundOn != nil && !slices.Contains(r.passed, m) {
+			r.passed = append(r.passed, m)
 		}
 		if first {
-			defer r.over.Store(true)
-			c.Next()
+			r.serve(ctx)
+		}
+	}
+}
+
+// serve runs the rest of the chain, and then does what is left to do for the request.
+func (r *requestOn) serve(ctx context.Context) {
+	defer r.over.Store(true)
+	defer r.finish(ctx) // also after a panic
+	r.c.Next()
+	for _, m := range r.passed {
+		if m.refundOn(r.c) {
+			r.admission.Refund()
 		}
 	}
 }
 
 // requestOf returns the state of the HTTP request, and whether it made that: it does for the first limiter
 // that the request meets. The state is in the context of c.Request, since Gin's HandleContext clears c.Keys.
-// Requests that a handler makes may inherit that context; they have a gin.Context of their own, or c's
-// when this request is over.
-func requestOf(c *gin.Context) (r *request, first bool) {
-	ctx := c.Request.Context()
-	if v, ok := ctx.Value(requestKey{}).(*requestOn); ok && v.c == c && !v.over.Load() {
-		return &v.request, false
+func requestOf(c *gin.Context) (r *requestOn, first bool) {
+	if r := requestIn(c); r != nil {
+		return r, false
 	}
-	v := &requestOn{Context: ctx, c: c}
-	v.init()
-	c.Request = c.Request.WithContext(v)
-	return &v.request, true
+	r = &requestOn{Context: c.Request.Context(), c: c}
+	r.init()
+	c.Request = c.Request.WithContext(r)
+	return r, true
+}
+
+// requestIn returns the state of the HTTP request, or nil where it has none. Requests that a handler makes may
+// inherit its context; they have a gin.Context of their own, or c's when this request is over.
+func requestIn(c *gin.Context) *requestOn {
+	if c.Request == nil {
+		return nil
+	}
+	if r, ok := c.Request.Context().Value(requestKey{}).(*requestOn); ok && r.c == c && !r.over.Load() {
+		return r
+	}
+	return nil
 }
 
 type requestKey struct{}
@@ -143,7 +177,8 @@ type requestKey struct{}
 type requestOn struct {
 	context.Context
 	request
-	c *gin.Context
+	c      *gin.Context
+	passed []*middleware // that have a WithRefundOn
 }
 
 // Value returns the request itself for requestKey.

@@ -5,30 +5,46 @@ import (
 	"sync"
 )
 
-// mounts remembers of every scope of a limiter whether the middlewares on it were given a tier table.
+// mounts remembers of every scope of a limiter how the middlewares on it were made.
 type mounts struct {
-	mu        sync.Mutex
-	withTable map[string]bool
+	mu  sync.Mutex
+	all map[string]mount // by scope
 }
 
-// add panics where one middleware on a scope has a table and another one has not: the second would
-// decide by the default table, which nobody wrote down for it.
-func (m *mounts) add(scope string, hasTable bool) {
+// mount is what all middlewares on a scope must have in common.
+type mount struct {
+	hasTable bool // a tier table was given
+	bounded  bool // WithBoundedWindows
+}
+
+// add panics where two middlewares on a scope differ: without a table, the second would decide by the
+// default one, which nobody wrote down for it; with bounded windows, each would count for itself.
+func (m *mounts) add(scope string, added mount) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, known := m.withTable[scope]
+	before, known := m.all[scope]
+	of := "the limiter"
+	if scope != "" {
+		of = "the limiter's scope " + strconv.Quote(scope)
+	}
 	switch {
 	case !known:
-		if m.withTable == nil {
-			m.withTable = map[string]bool{}
+		if m.all == nil {
+			m.all = map[string]mount{}
 		}
-		m.withTable[scope] = hasTable
-	case before != hasTable:
-		of := "the limiter"
-		if scope != "" {
-			of = "the limiter's scope " + strconv.Quote(scope)
-		}
+		m.all[scope] = added
+	case before.hasTable != added.hasTable:
 		panic("ginlimit: New: of two middlewares on " + of + " one has a tier table and one has not, " +
 			"so it would use tiers.Default(): add WithTiers to both")
+	case before.bounded != added.bounded:
+		panic("ginlimit: New: of two middlewares on " + of + " one has WithBoundedWindows and one has not, " +
+			"so each would count for itself: add it to both")
 	}
+}
+
+// bounded tells whether the middlewares on a scope keep bounded windows.
+func (m *mounts) bounded(scope string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[scope].bounded
 }

@@ -1,6 +1,10 @@
 package ginlimit
 
-import "github.com/gin-tiers/ratelimit/tiers"
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
 
 // Option adjusts the middleware that New makes.
 type Option func(*options)
@@ -11,6 +15,11 @@ type options struct {
 	atomic   bool
 	failure  FailurePolicy
 	observer Observer
+
+	estimator   Estimator
+	concurrency bool
+	bounded     bool
+	refundOn    func(c *gin.Context) bool
 }
 
 type scopeOption struct {
@@ -52,4 +61,39 @@ func WithFailurePolicy(p FailurePolicy) Option {
 func WithObserver(o Observer) Option {
 	mustNotBeNil("WithObserver: observer", o)
 	return func(opts *options) { opts.observer = o }
+}
+
+// WithUsage switches on the budgets of tokens and money (tokens_per_minute, spend_per_day, …). What e
+// estimates is reserved at admission, so that requests at the same time cannot overshoot together; what the
+// handler reports by AdmissionFrom settles it. All budgets of a request are decided together, in one script
+// call, and finished in one more. A request that needs more than a whole budget is answered with 400, code
+// "request_exceeds_budget", and costs nothing.
+//
+// A window of tokens or money is late by less than a sixtieth of itself, and never early: under a steady load
+// of many requests, 60 of 61 parts of a budget can be used. A request whose process dies keeps what it has
+// reserved until that leaves its windows. It panics on nil.
+func WithUsage(e Estimator) Option {
+	mustNotBeNil("WithUsage: estimator", e)
+	return func(o *options) { o.estimator = e }
+}
+
+// WithConcurrency switches on the budget of requests under way (concurrent), exact over all processes: a
+// request holds a lease from its admission until its handler returns. Leases are renewed while the handler
+// runs, in one call a process every 5 s; one of a process that has died ends after 15 s. A rejection's
+// Retry-After is 1 s, since nobody knows when a request will end. Decided together with all other budgets.
+func WithConcurrency() Option { return func(o *options) { o.concurrency = true } }
+
+// WithBoundedWindows keeps the windows of requests above a tier's shortest in at most 61 records in place of
+// an entry for each request: 1 KB for a day of 100,000 requests instead of 13 MB. They are then late by less
+// than a sixtieth of the window, and never early. Their keys are others, so counts start anew; Check, Peek and
+// Reset with windows do not see them, Usage and Reset without windows do. Give it to all mounts on a scope of
+// a limiter or to none: otherwise New panics. Decided together with all other budgets.
+func WithBoundedWindows() Option { return func(o *options) { o.bounded = true } }
+
+// WithRefundOn gives all back that a request took, in every limiter that it passed, if f says so: for
+// failures of a provider, say. f is asked once, when the handler has returned, and not after a panic. It
+// overrules what the handler has recorded. It panics on nil.
+func WithRefundOn(f func(c *gin.Context) bool) Option {
+	mustNotBeNil("WithRefundOn: function", f)
+	return func(o *options) { o.refundOn = f }
 }

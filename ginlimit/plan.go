@@ -34,7 +34,7 @@ type plannedClaim struct {
 
 // of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
 // allocation.
-func (s step) of(user string, claims []budget.Claim) []budget.Claim {
+func (s step) of(user string, usage Usage, claims []budget.Claim) []budget.Claim {
 	size := 0
 	for _, c := range s.claims {
 		size += len(s.head) + len(user) + len(c.tail)
@@ -49,10 +49,21 @@ func (s step) of(user string, claims []budget.Claim) []budget.Claim {
 	claims, rest := slices.Grow(claims, len(s.claims)), joined.String()
 	for _, c := range s.claims {
 		n := len(s.head) + len(user) + len(c.tail)
-		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget})
+		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget, Cost: cost(c.budget, usage)})
 		rest = rest[n:]
 	}
 	return claims
+}
+
+// cost is what a request with this usage takes of a budget.
+func cost(b budget.Budget, u Usage) int {
+	switch b.Unit {
+	case budget.Tokens:
+		return max(1, u.Tokens)
+	case budget.Spend:
+		return max(0, int(u.Spend))
+	}
+	return 1
 }
 
 // plans are the plans of all tiers.
@@ -62,14 +73,14 @@ type plans struct {
 }
 
 // newPlans works out the plans for a limiter, which may be one of several replicas.
-func newPlans(l *Limiter, layers []layer, atomic bool) plans {
+func newPlans(l *Limiter, layers []layer, atomic bool, on budget.Dimensions) plans {
 	p := plans{
 		byTier:  make(map[tiers.Tier]plan),
-		unknown: newPlan("", l, layers, atomic),
+		unknown: newPlan("", l, layers, atomic, on),
 	}
 	for _, layer := range layers {
 		for _, t := range layer.tiers.Tiers() {
-			p.byTier[t] = newPlan(t, l, layers, atomic)
+			p.byTier[t] = newPlan(t, l, layers, atomic, on)
 		}
 	}
 	return p
@@ -82,17 +93,25 @@ func (p plans) of(t tiers.Tier) plan {
 	return p.unknown
 }
 
-// newPlan lays the budgets of all layers in order, shortest window first, outer layer first among equals:
-// in one step if atomic, otherwise each in its own.
-func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool) plan {
+// newPlan lays the budgets of all layers in order: requests, tokens, money, requests under way, of each the
+// shortest window first, outer layer first among equals: in one step if atomic, otherwise each in its own.
+func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Dimensions) plan {
 	var claims []plannedClaim
 	for _, layer := range layers {
-		for _, b := range budget.Of(layer.tiers.Lookup(t)) {
+		for _, b := range budget.Of(layer.tiers.Lookup(t), on) {
 			b.Limit = l.share(b.Limit)
 			claims = append(claims, plannedClaim{layer.names.Scope, layer.names.Tail(b.Dimension), b})
 		}
 	}
-	slices.SortStableFunc(claims, func(a, b plannedClaim) int { return cmp.Compare(a.budget.Window, b.budget.Window) })
+	if needsLease(claims) {
+		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
+		claims = append(claims, plannedClaim{l.names.Scope, l.names.Tail(remembers.Dimension), remembers})
+	}
+	slices.SortStableFunc(claims, func(a, b plannedClaim) int {
+		order := []budget.Unit{budget.Requests, budget.Tokens, budget.Spend, budget.Concurrent}
+		return cmp.Or(cmp.Compare(slices.Index(order, a.budget.Unit), slices.Index(order, b.budget.Unit)),
+			cmp.Compare(a.budget.Window, b.budget.Window))
+	})
 
 	var p plan
 	for i, c := range claims {
@@ -105,13 +124,36 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool) plan {
 	return p
 }
 
-// full is the tightest budget of a plan of which nothing was taken.
-func (p plan) full() tightest {
-	var t tightest
+// needsLease tells whether something is settled when the request ends, and nothing remembers the request.
+func needsLease(claims []plannedClaim) bool {
+	settled := false
+	for _, c := range claims {
+		if c.budget.Unit == budget.Concurrent {
+			return false
+		}
+		settled = settled || c.budget.Unit != budget.Requests
+	}
+	return settled
+}
+
+// estimated tells whether the plan has a budget whose cost is estimated.
+func (p plan) estimated() bool {
 	for _, s := range p {
 		for _, c := range s.claims {
-			t.add(decision(c.scope, c.budget, budget.Verdict{Allowed: true}))
+			if c.budget.Unit == budget.Tokens || c.budget.Unit == budget.Spend {
+				return true
+			}
 		}
 	}
-	return t
+	return false
+}
+
+// full is what a plan has of which nothing was taken.
+func (p plan) full() (all left) {
+	for _, s := range p {
+		for _, c := range s.claims {
+			all.add(decision(c.scope, c.budget, budget.Verdict{Allowed: true}))
+		}
+	}
+	return all
 }

@@ -14,11 +14,12 @@ import (
 // request is one HTTP request on its way through one limiter or several: what it asks, holds and gives
 // back. It knows nothing of Gin.
 type request struct {
-	id       string // in every window
-	held     []holding
-	doubtful []holding   // of calls that failed, and may have been counted all the same
-	tightest tightest    // of all that admitted
-	over     atomic.Bool // its handlers have returned
+	id        string // in every window
+	held      []holding
+	doubtful  []holding // of calls that failed, and may have been counted all the same
+	left      left      // by all that admitted
+	admission Admission
+	over      atomic.Bool // its handlers have returned
 
 	// Most requests pass one limiter, in one call on two windows: room for that, in the same allocation.
 	heldByOne   [1]holding
@@ -28,7 +29,7 @@ type request struct {
 // holding is what one call took for the request.
 type holding struct {
 	limiter *Limiter
-	claims  []budget.Claim
+	budget.Admission
 }
 
 // init gives a zero request its id.
@@ -38,9 +39,11 @@ func (r *request) init() {
 }
 
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
-// decision that rejected, or the tightest of all. What was taken stays with the request, but after an
-// error this limiter's share of it goes back: another one may decide now.
-func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, deadline time.Time) (tightest, error) {
+// decision that rejected, if one did, and what is left by the others. What was taken stays with the request,
+// but after an error this limiter's share of it goes back: another one may decide now.
+func (r *request) decide(
+	ctx context.Context, l *Limiter, p plan, user string, usage Usage, deadline time.Time,
+) (rejected rejection, all left, err error) {
 	before := len(r.held)
 	until := deadline
 	if before > 0 || len(p) > 1 {
@@ -48,77 +51,108 @@ func (r *request) decide(ctx context.Context, l *Limiter, p plan, user string, d
 	}
 	waiting, cancel := bounded(ctx, until)
 	defer cancel()
-	var all tightest
 	for _, step := range p {
-		rejected, err := r.take(waiting, l, step, user, &all)
+		rejected, err = r.take(waiting, l, step, user, usage, &all)
 		if err != nil {
 			r.giveBack(ctx, before, deadline)
-			return tightest{}, err
+			return rejection{}, left{}, err
 		}
 		if rejected.known {
-			return rejected, nil
+			break
 		}
 	}
-	return all, nil
+	return rejected, all, nil
+}
+
+// rejection is the decision that rejected, if one did.
+type rejection struct {
+	tightest
+	tooLarge bool // the request is larger than the whole budget
 }
 
 // take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
-func (r *request) take(ctx context.Context, l *Limiter, s step, user string, all *tightest) (rejected tightest, err error) {
+func (r *request) take(
+	ctx context.Context, l *Limiter, s step, user string, usage Usage, all *left,
+) (rejected rejection, err error) {
 	var claims []budget.Claim
 	if r.firstClaims[0].Key == "" { // nobody has taken that room
 		claims = r.firstClaims[:0]
 	}
-	claims = s.of(user, claims)
-	verdicts, err := l.store.Admit(ctx, r.id, claims)
+	claims = s.of(user, usage, claims)
+	verdicts, at, err := l.store.Admit(ctx, r.id, claims)
+	taken := holding{l, budget.Admission{ID: r.id, At: at, Claims: claims}}
 	if err != nil {
-		r.doubtful = append(r.doubtful, holding{l, claims})
-		return tightest{}, err
+		taken.At = 0
+		r.doubtful = append(r.doubtful, taken)
+		return rejection{}, err
 	}
 	if verdicts[len(verdicts)-1].Allowed {
-		r.hold(holding{l, claims})
+		r.hold(taken)
 	}
 	for i, v := range verdicts {
-		if v.Allowed && v.Used > claims[i].Limit {
-			if v, err = l.retake(ctx, r.id, claims[i]); err != nil {
-				return tightest{}, err
+		claim := claims[i]
+		if v.Allowed && v.Used > claim.Limit && claim.Limit != budget.NoLimit {
+			if v, err = l.retake(ctx, r.id, claim, v); err != nil {
+				return rejection{}, err
 			}
 		}
-		d := decision(s.claims[i].scope, claims[i].Budget, v)
+		d := decision(s.claims[i].scope, claim.Budget, v)
 		if !d.Allowed {
-			return tightest{d, true}, nil
+			return rejection{tightest{d, true}, v.TooLarge}, nil
 		}
 		all.add(d)
 	}
-	return tightest{}, nil
+	return rejection{}, nil
 }
 
 // retake decides a claim that a limiter before this one has taken already, on the same scope with a higher
 // limit: to the store that is a repeat, which it admits. The slot goes back first, so that of many requests
-// at once those that are rejected make room for the others.
-func (l *Limiter) retake(ctx context.Context, id string, claim budget.Claim) (budget.Verdict, error) {
+// at once those that are rejected make room for the others. What has no slot of its own is rejected for as
+// long as it is over the limit.
+func (l *Limiter) retake(
+	ctx context.Context, id string, claim budget.Claim, v budget.Verdict,
+) (budget.Verdict, error) {
 	claims := []budget.Claim{claim}
-	if err := l.store.GiveBack(ctx, id, claims); err != nil {
+	if claim.Form() != budget.Log {
+		if claim.Form() == budget.Sum && claim.Cost == 0 {
+			return v, nil // in debt, of which this request takes nothing
+		}
+		found, err := l.store.Peek(ctx, claims)
+		if err != nil {
+			return budget.Verdict{}, err
+		}
+		return budget.Verdict{Used: v.Used, RetryAfter: max(time.Millisecond, found[0].RetryAfter)}, nil
+	}
+	if err := l.store.Finish(ctx, budget.Admission{ID: id, Claims: claims}, nil); err != nil {
 		return budget.Verdict{}, err
 	}
-	verdicts, err := l.store.Admit(ctx, id, claims)
+	verdicts, _, err := l.store.Admit(ctx, id, claims)
 	if err != nil {
 		return budget.Verdict{}, err
 	}
 	return verdicts[0], nil
 }
 
-// hold notes what a call took, less what a limiter before holds already.
+// hold notes what a call took, less what a limiter before holds already. What is settled in the end joins
+// that: a request is settled once.
 func (r *request) hold(h holding) {
-	for _, before := range r.held {
-		for i := len(h.claims) - 1; i >= 0; i-- {
-			same := func(c budget.Claim) bool { return c.Key == h.claims[i].Key }
-			if before.limiter.store == h.limiter.store && slices.ContainsFunc(before.claims, same) {
-				h.claims = slices.Concat(h.claims[:i], h.claims[i+1:])
-			}
+	for i := range r.held {
+		before := &r.held[i]
+		if before.limiter.store != h.limiter.store {
+			continue
+		}
+		all := len(h.Claims)
+		h.Claims = slices.DeleteFunc(slices.Clone(h.Claims), func(c budget.Claim) bool {
+			return slices.ContainsFunc(before.Claims, func(b budget.Claim) bool { return b.Key == c.Key })
+		})
+		if h.At != 0 && before.At != 0 && len(h.Claims) < all {
+			before.Claims = slices.Concat(before.Claims, h.Claims)
+			return
 		}
 	}
-	if len(h.claims) > 0 {
+	if len(h.Claims) > 0 {
 		r.held = append(r.held, h)
+		h.limiter.leases.hold(leasesOf(h.Admission))
 	}
 }
 
@@ -131,7 +165,7 @@ func (r *request) leave(ctx context.Context, l *Limiter) {
 	ctx = context.WithoutCancel(ctx)
 	deadline := l.deadline(ctx, whole)
 	for _, h := range r.doubtful {
-		_ = h.giveBack(ctx, r.id, deadline) // its failure is that of the call before, which is told
+		_ = h.finish(ctx, nil, deadline) // its failure is that of the call before, which is told
 	}
 	r.doubtful = nil
 	r.giveBackAll(ctx, deadline)
@@ -143,14 +177,52 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	for ; len(r.held) > first; r.held = r.held[:len(r.held)-1] {
 		h := r.held[len(r.held)-1]
-		if err := h.giveBack(ctx, r.id, deadline); err != nil {
-			h.limiter.logError(ctx, "ginlimit: the slots of a request that did not pass could not be given back", err)
+		if err := h.finish(ctx, nil, deadline); err != nil {
+			h.limiter.logError(ctx, "ginlimit: what a request took that did not pass could not be given back", err)
 		}
 	}
 }
 
-func (h holding) giveBack(ctx context.Context, id string, deadline time.Time) error {
+// finish does what the handler has recorded, when it has returned. The client may have left by now.
+func (r *request) finish(ctx context.Context) {
+	word, usage := r.admission.end()
+	for _, h := range r.held {
+		if h.At == 0 && word != refunded {
+			continue // exact windows alone: nothing is settled
+		}
+		var used []int
+		if word != refunded {
+			used = h.used(word, usage)
+		}
+		ctx := context.WithoutCancel(ctx)
+		if err := h.finish(ctx, used, h.limiter.deadline(ctx, whole)); err != nil {
+			h.limiter.logError(ctx, "ginlimit: what a request used could not be settled; what was reserved stays taken", err)
+		}
+	}
+	r.held = nil
+}
+
+// used is what stays taken of each claim.
+func (h holding) used(w word, u Usage) []int {
+	used := make([]int, len(h.Claims))
+	for i, c := range h.Claims {
+		used[i] = 1
+		if c.Form() == budget.Sum {
+			used[i] = c.Cost
+		}
+		if w == settled && c.Unit == budget.Tokens {
+			used[i] = u.Tokens
+		}
+		if w == settled && c.Unit == budget.Spend {
+			used[i] = int(u.Spend)
+		}
+	}
+	return used
+}
+
+func (h holding) finish(ctx context.Context, used []int, deadline time.Time) error {
+	h.limiter.leases.release(leasesOf(h.Admission))
 	ctx, cancel := bounded(ctx, deadline)
 	defer cancel()
-	return h.limiter.store.GiveBack(ctx, id, h.claims)
+	return h.limiter.store.Finish(ctx, h.Admission, used)
 }

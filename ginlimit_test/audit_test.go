@@ -83,8 +83,8 @@ func (a *audit) take(c audited) {
 		}
 	case luascripts.PeekScript.Hash():
 		var windows []budget
-		for i := 1; i < len(c.args); i += 2 {
-			windows = append(windows, budget{number(c.args[i]), number(c.args[i+1])})
+		for i := 1; i < len(c.args); i += 3 {
+			windows = append(windows, budget{number(c.args[i+1]), number(c.args[i+2])})
 		}
 		a.explain(c, func(now int64) (want []int64) {
 			for i, key := range c.keys {
@@ -92,7 +92,7 @@ func (a *audit) take(c audited) {
 			}
 			return want
 		})
-	case luascripts.GiveBackScript.Hash():
+	case luascripts.FinishScript.Hash(): // which gives back here
 		held := int64(0)
 		for _, key := range c.keys {
 			log, member := a.logs[key], c.args[1].(string)
@@ -108,7 +108,7 @@ func (a *audit) take(c audited) {
 			delete(log.cleared, member)
 			a.admitted[family(key)]--
 		}
-		a.explain(c, func(int64) []int64 { return []int64{held} })
+		a.explain(c, func(int64) []int64 { return []int64{min(1, held)} })
 	case luascripts.ResetScript.Hash():
 		for _, key := range c.keys {
 			if log := a.logs[key]; log != nil {

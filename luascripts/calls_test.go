@@ -43,17 +43,17 @@ func callAdmit(ctx context.Context, rdb redis.Scripter, now, member string, keys
 func callPeek(ctx context.Context, rdb redis.Scripter, now string, keys []string, budgets []budget) ([]reply, error) {
 	args := []any{now}
 	for _, b := range budgets {
-		args = append(args, b.window.Milliseconds(), b.limit)
+		args = append(args, "log", b.window.Milliseconds(), b.limit)
 	}
 	return replies(luascripts.PeekScript.Run(ctx, rdb, keys, args...))
 }
 
 func callGiveBack(ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []budget) error {
-	args := []any{now, member}
+	args := []any{now, member, 0}
 	for _, b := range budgets {
-		args = append(args, b.window.Milliseconds())
+		args = append(args, "log", b.window.Milliseconds(), 1, 0, int64(b.window/time.Second)+1)
 	}
-	return luascripts.GiveBackScript.Run(ctx, rdb, keys, args...).Err()
+	return luascripts.FinishScript.Run(ctx, rdb, keys, args...).Err()
 }
 
 func callReset(ctx context.Context, rdb redis.Scripter, keys []string) error {

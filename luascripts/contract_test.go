@@ -14,7 +14,7 @@ import (
 // The header of each script names its arguments, in their order, and what is embedded is the file behind
 // its preludes. That the store sends them in this order is tested beside it.
 func TestHeadersAndScriptsAgree(t *testing.T) {
-	clock, decide := read(t, "clock.lua"), read(t, "decide.lua")
+	clock, decide, sums := read(t, "clock.lua"), read(t, "decide.lua"), read(t, "sums.lua")
 	for _, tt := range []struct {
 		file    string
 		script  *redis.Script
@@ -26,10 +26,16 @@ func TestHeadersAndScriptsAgree(t *testing.T) {
 			`ARGV\[6…\] window_ms, limit, ttl_s`}},
 		{"group.lua", luascripts.GroupScript, clock + decide, []string{
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +windows`, `ARGV\[3…\] window_ms, limit, member, ttl_s`}},
-		{"peek.lua", luascripts.PeekScript, clock, []string{
-			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2…\] window_ms \(> 0\), limit`}},
-		{"give_back.lua", luascripts.GiveBackScript, clock, []string{
-			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +member`, `ARGV\[3…\] window_ms`}},
+		{"admit.lua", luascripts.AdmitScript, clock + decide + sums, []string{
+			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +member`,
+			`ARGV\[3…\] form, window_ms, limit, cost, ttl_s`}},
+		{"finish.lua", luascripts.FinishScript, clock + sums, []string{
+			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +member`, `ARGV\[3\] +at_ms`,
+			`ARGV\[4…\] form, window_ms, cost, used, ttl_s`}},
+		{"renew.lua", luascripts.RenewScript, clock, []string{
+			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +lease_ms`, `ARGV\[3…\] request id`}},
+		{"peek.lua", luascripts.PeekScript, clock + sums, []string{
+			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2…\] form, window_ms, limit`}},
 		{"reset.lua", luascripts.ResetScript, "", []string{`KEYS\[i\]`, `ARGV +none`}},
 	} {
 		text := read(t, tt.file)

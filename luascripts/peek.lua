@@ -1,29 +1,34 @@
--- peek.lua: what sliding_window.lua would find now, without a write.
+-- peek.lua: what a request would find now, without a write.
 --
--- KEYS[i]  sorted set, the log of one window, as sliding_window.lua keeps it
+-- KEYS[i]  one budget each, of the forms of admit.lua
 -- ARGV[1]  now_ms     as in clock.lua
--- ARGV[2…] window_ms (> 0), limit of KEYS[1], of KEYS[2], …
+-- ARGV[2…] form, window_ms, limit of KEYS[1], of KEYS[2], …
 --
--- Reply: three integers a window, in the order of KEYS, for every window:
---   {1, count, 0} where a call would be admitted, {0, count, retry_after_ms} where not.
---   count is what the window holds now; retry_after_ms is 1 to window_ms.
+-- Reply: three integers a budget, in the order of KEYS, for every budget:
+--   {1, used, 0} where a request that takes 1 would be admitted, {0, used, retry_after_ms} where not.
+--   used is what the budget holds now; retry_after_ms is 1 to window_ms.
 --
--- O(log N) a window; at most one entry is read. Redis 6.2 or newer.
+-- O(log N) a log or lease, of which at most one entry is read; 61 records a sum. Redis 6.2 or newer.
 
 local reply = {}
 for i, key in ipairs(KEYS) do
-  local window, limit = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
-  local after = string.format('(%.0f', now - window)
-  local count = redis.call('ZCOUNT', key, after, '+inf')
-
-  reply[3 * i - 2] = 1
-  reply[3 * i - 1] = count
-  reply[3 * i] = 0
-  if count >= limit then
-    local blocking = redis.call('ZRANGEBYSCORE', key, after, '+inf', 'WITHSCORES', 'LIMIT', count - limit, 1)[2]
-    local retry_after = blocking and blocking + window - now or window
-    reply[3 * i - 2] = 0
-    reply[3 * i] = math.max(1, math.min(window, retry_after))
+  local form, window, limit = ARGV[3 * i - 1], ARGV[3 * i] + 0, ARGV[3 * i + 1] + 0
+  local used, retry_after = 0, nil
+  if form == 'log' then
+    local after = string.format('(%.0f', now - window)
+    used = redis.call('ZCOUNT', key, after, '+inf')
+    if used >= limit then
+      local blocking = redis.call('ZRANGEBYSCORE', key, after, '+inf', 'WITHSCORES', 'LIMIT', used - limit, 1)[2]
+      retry_after = math.floor(math.max(1, math.min(window, blocking and blocking + window - now or window)))
+    end
+  elseif form == 'sum' then
+    local total, records = read(key, window)
+    used = math.floor(total)
+    if used >= limit then retry_after = limit < 1 and window + 0 or wait(records, window, used + 1 - limit) end
+  else
+    used = redis.call('ZCOUNT', key, '(' .. now, '+inf')
+    if used >= limit then retry_after = 1000 end
   end
+  reply[3 * i - 2], reply[3 * i - 1], reply[3 * i] = retry_after and 0 or 1, used, retry_after or 0
 end
 return reply

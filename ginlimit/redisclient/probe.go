@@ -23,7 +23,8 @@ type probe struct {
 	args   []any
 }
 
-// probes run all that a limiter does, and end with both keys gone.
+// probes run all that a limiter does, and end with both keys gone. Those behind the first of admit.lua are for
+// budgets of tokens and money, which not everybody has: a user who may not run them is not in trouble.
 func probes() []probe {
 	const second, ttl = 1000, 2
 	window := func(limit int, member string) []any { return []any{"", second, limit, member, ttl} }
@@ -31,12 +32,16 @@ func probes() []probe {
 		{"sliding_window.lua", luascripts.SlidingWindow, 1, window(2, "a")},
 		{"sliding_window.lua", luascripts.SlidingWindow, 1, window(2, "b")},
 		{"sliding_window.lua", luascripts.SlidingWindow, 1, window(1, "c")},
-		{"peek.lua", luascripts.PeekScript, 1, []any{"", second, 1}},
-		{"give_back.lua", luascripts.GiveBackScript, 1, []any{"", "b", second}},
+		{"peek.lua", luascripts.PeekScript, 1, []any{"", "log", second, 1}},
+		{"finish.lua", luascripts.FinishScript, 1, []any{"", "b", 0, "log", second, 1, 0, ttl}},
 		{"reset.lua", luascripts.ResetScript, 1, nil},
 		{"sliding_window.lua", luascripts.SlidingWindow, 2, append(window(1, "d"), second, 1, ttl)},
 		{"group.lua", luascripts.GroupScript, 2, []any{"", 1, second, 1, "e", ttl, 1, second, 1, "f", ttl}},
 		{"reset.lua", luascripts.ResetScript, 2, nil},
+		{"admit.lua", luascripts.AdmitScript, 2, []any{"", "g", "sum", second, 2, 1, ttl, "lease", second, 1, 1, ttl}},
+		{"finish.lua", luascripts.FinishScript, 2, []any{"", "g", 0, "sum", second, 1, 2, ttl, "lease", second, 1, 0, ttl}},
+		{"reset.lua", luascripts.ResetScript, 2, nil},
+		{"renew.lua", luascripts.RenewScript, 1, []any{"", second, "g"}},
 	}
 }
 
@@ -61,13 +66,16 @@ func (s server) checkScripts(ctx context.Context, found []finding) []finding {
 	if hasKind(found, unusable) || hasKind(found, unrunnable) {
 		return nil
 	}
-	told := hasKind(found, knownCluster)
+	told, optional := hasKind(found, knownCluster), false
 	for _, p := range probes() {
+		optional = optional || p.script == luascripts.AdmitScript
 		err := p.script.Run(ctx, s.client, s.keys[:p.keys], p.args...).Err()
 		_, moved := redis.IsMovedError(err)
 		switch {
 		case err == nil:
 			continue
+		case optional && mayNot(err):
+			return nil
 		case told && (moved || redis.HasErrorPrefix(err, "CROSSSLOT")):
 			return nil
 		case redis.HasErrorPrefix(err, "CROSSSLOT"):

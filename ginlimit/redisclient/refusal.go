@@ -35,7 +35,7 @@ func (s server) refusal(err error) string {
 		{"TRYAGAIN", "a slot is being moved to another node (TRYAGAIN)"},
 		{"BUSY", "the server is busy with a script that does not end (BUSY)"},
 		{"NOPERM", "this user " + denied(err)},
-		{"The user executing the script", "this user " + denied(err)},
+		{scriptDenied, "this user " + denied(err)},
 		{"MOVED", "the server belongs to a Cluster, and the key to another node (MOVED)"},
 		{"ASK", "the server belongs to a Cluster, and the key to another node (ASK)"},
 	} {
@@ -58,6 +58,14 @@ func (s server) refusal(err error) string {
 		}
 	}
 	return "the server answers: " + text
+}
+
+// scriptDenied begins the answer to a script with a command that the user may not run.
+const scriptDenied = "The user executing the script"
+
+// mayNot tells whether a server answers that the user may not do that.
+func mayNot(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, scriptDenied)
 }
 
 // denied says what a user may not do. A server says it with the user's name.

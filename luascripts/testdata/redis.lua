@@ -2,7 +2,9 @@
 -- Scores are the text that Redis replies with. Like a server, it takes strings and numbers for arguments and
 -- returns a script's integers alone.
 
-local logs = {}
+struct = {pack = string.pack, unpack = string.unpack}
+
+local logs, texts = {}, {}
 local function log_of(key)
   if not logs[key] then
     logs[key] = {}
@@ -62,6 +64,7 @@ local commands = {
     return member and {member, tostring(logs[key][member])} or {}
   end,
   ZADD = function(key, mode, score, member)
+    if not member then mode, score, member = 'NX', mode, score end
     local old = log_of(key)[member]
     if (mode == 'NX') == (old == nil) then logs[key][member] = whole(score) end
     return old and 0 or 1
@@ -70,6 +73,11 @@ local commands = {
     local old = log_of(key)[member]
     logs[key][member] = nil
     return old and 1 or 0
+  end,
+  GET = function(key) return texts[key] or false end,
+  SET = function(key, text, _, seconds)
+    whole(seconds)
+    texts[key] = text
   end,
   EXPIRE = function(_, seconds) whole(seconds) end,
   PEXPIRE = function(_, ms) whole(ms) end,

@@ -3,7 +3,6 @@
 package budget
 
 import (
-	"cmp"
 	"strconv"
 	"time"
 
@@ -18,14 +17,56 @@ const (
 	Month  = 30 * Day // any 30 days
 )
 
-// Dimension is what a budget counts: requests in any span of a window's length. It is comparable.
+// Unit is what a budget counts. The zero value is requests.
+type Unit string
+
+const (
+	Requests   Unit = ""
+	Tokens     Unit = "tokens"
+	Spend      Unit = "spend"      // millionths of the operator's currency unit
+	Concurrent Unit = "concurrent" // requests under way
+)
+
+// Form is how a store keeps a dimension.
+type Form string
+
+const (
+	Log   Form = "log"   // an exact window of requests
+	Sum   Form = "sum"   // a bounded window: late by less than a sixtieth of it, never early
+	Lease Form = "lease" // requests under way, each for as long as its lease is renewed
+)
+
+// Dimension is what a budget counts, in any span of a window's length. It is comparable.
 type Dimension struct {
-	Window time.Duration
+	Window  time.Duration // 0 of Concurrent
+	Unit    Unit
+	Bounded bool // of requests: a Sum in place of a Log
+}
+
+// Form is how stores keep the dimension.
+func (d Dimension) Form() Form {
+	switch {
+	case d.Unit == Concurrent:
+		return Lease
+	case d.Unit == Requests && !d.Bounded:
+		return Log
+	}
+	return Sum
 }
 
 // String is the dimension's name in headers, bodies and metrics: "minute", "hour", "day", "month", or
-// the window's seconds ("90s") where it is none of these.
+// the window's seconds ("90s") where it is none of these; "tokens-minute", "spend-day"; "concurrent".
 func (d Dimension) String() string {
+	switch d.Unit {
+	case Requests:
+		return d.window()
+	case Concurrent:
+		return string(Concurrent)
+	}
+	return string(d.Unit) + "-" + d.window()
+}
+
+func (d Dimension) window() string {
 	switch d.Window {
 	case Minute:
 		return "minute"
@@ -39,31 +80,76 @@ func (d Dimension) String() string {
 	return strconv.FormatInt(d.seconds(), 10) + "s"
 }
 
-// form is the last part of the dimension's keys. A number is an exact log of requests.
-func (d Dimension) form() string { return strconv.FormatInt(d.seconds(), 10) }
+// suffix is the last part of the dimension's keys. It tells the form, so that no two meet.
+func (d Dimension) suffix() string {
+	unit := string(d.Unit)
+	switch d.Form() {
+	case Log:
+		return strconv.FormatInt(d.seconds(), 10)
+	case Lease:
+		return "leases"
+	}
+	if d.Unit == Requests {
+		unit = "requests"
+	}
+	return strconv.FormatInt(d.seconds(), 10) + ":" + unit
+}
 
 func (d Dimension) seconds() int64 { return int64(d.Window / time.Second) }
 
 // Budget is a dimension with a limit.
 type Budget struct {
 	Dimension
-	Limit int // 0 or less admits nothing
+	Limit int // 0 or less admits nothing, but see NoLimit
 }
 
-// Of returns the budgets of requests that a tier has, shortest window first. A number that is unlimited
-// is no budget: it is not asked for. So is an optional one that is 0; a required one that is 0, which no
-// table has but the zero Store, admits nothing.
-func Of(l tiers.Limits) []Budget {
+// NoLimit is the limit of a Lease that is held without being counted.
+const NoLimit = -1
+
+// Dimensions are what a mount has switched on beside exact windows of requests.
+type Dimensions struct {
+	Usage      bool // tokens and spend
+	Concurrent bool
+	Bounded    bool // windows of requests above the shortest are a Sum
+}
+
+// Of returns the budgets that a tier has: requests, tokens and spend, each shortest window first, and then
+// requests under way. A number that is unlimited is no budget: it is not asked for. So is an optional one
+// that is 0; a required one that is 0, which no table has but the zero Store, admits nothing.
+func Of(l tiers.Limits, on Dimensions) []Budget {
 	var budgets []Budget
-	for _, b := range []Budget{
-		{Dimension{Minute}, l.PerMinute},
-		{Dimension{Hour}, cmp.Or(l.PerHour, tiers.Unlimited)},
-		{Dimension{Day}, l.PerDay},
-		{Dimension{Month}, cmp.Or(l.PerMonth, tiers.Unlimited)},
-	} {
-		if b.Limit != tiers.Unlimited {
-			budgets = append(budgets, b)
+	add := func(unit Unit, window time.Duration, limit int) {
+		if limit != tiers.Unlimited {
+			bounded := unit == Requests && on.Bounded && len(budgets) > 0
+			budgets = append(budgets, Budget{Dimension{window, unit, bounded}, limit})
 		}
 	}
+	optional := func(unit Unit, window time.Duration, limit int) {
+		if limit != 0 {
+			add(unit, window, limit)
+		}
+	}
+	add(Requests, Minute, l.PerMinute)
+	optional(Requests, Hour, l.PerHour)
+	add(Requests, Day, l.PerDay)
+	optional(Requests, Month, l.PerMonth)
+	if on.Usage {
+		optional(Tokens, Minute, l.TokensPerMinute)
+		optional(Tokens, Day, l.TokensPerDay)
+		optional(Tokens, Month, l.TokensPerMonth)
+		optional(Spend, Day, int(l.SpendPerDay))
+		optional(Spend, Month, int(l.SpendPerMonth))
+	}
+	if on.Concurrent {
+		optional(Concurrent, 0, l.Concurrent)
+	}
 	return budgets
+}
+
+// DimensionsOf are all dimensions of a window.
+func DimensionsOf(window time.Duration) []Dimension {
+	return []Dimension{
+		{Window: window}, {Window: window, Bounded: true},
+		{Window: window, Unit: Tokens}, {Window: window, Unit: Spend},
+	}
 }

@@ -1,7 +1,9 @@
 package budget
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -9,7 +11,7 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	minute, hour, day, month := Dimension{Minute}, Dimension{Hour}, Dimension{Day}, Dimension{Month}
+	minute, hour, day, month := Dimension{Window: Minute}, Dimension{Window: Hour}, Dimension{Window: Day}, Dimension{Window: Month}
 	for name, tt := range map[string]struct {
 		limits tiers.Limits
 		want   []Budget
@@ -36,16 +38,45 @@ func TestOf(t *testing.T) {
 		}, nil},
 		"nothing, as of a zero Store": {tiers.Limits{}, []Budget{{minute, 0}, {day, 0}}},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, Of(tt.limits)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, Of(tt.limits, Dimensions{})) })
 	}
 }
 
 func TestNamesOfDimensions(t *testing.T) {
-	for want, d := range map[string]Dimension{
-		"minute": {Minute}, "hour": {Hour}, "day": {Day}, "month": {Month}, "90s": {Minute + Minute/2},
+	for _, tt := range []struct {
+		d         Dimension
+		name, key string
+		form      Form
+	}{
+		{Dimension{Window: Minute}, "minute", "60", Log},
+		{Dimension{Window: Hour}, "hour", "3600", Log},
+		{Dimension{Window: Day, Bounded: true}, "day", "86400:requests", Sum},
+		{Dimension{Window: Month}, "month", "2592000", Log},
+		{Dimension{Window: 90 * time.Second}, "90s", "90", Log},
+		{Dimension{Window: Minute, Unit: Tokens}, "tokens-minute", "60:tokens", Sum},
+		{Dimension{Window: Month, Unit: Spend}, "spend-month", "2592000:spend", Sum},
+		{Dimension{Unit: Concurrent}, "concurrent", "leases", Lease},
 	} {
-		require.Equal(t, want, d.String())
+		require.Equal(t, tt.name, tt.d.String())
+		require.Equal(t, "ratelimit:alice:images:"+tt.key, Names{Scope: "images"}.Key("alice", tt.d))
+		require.Equal(t, tt.form, tt.d.Form())
 	}
-	require.Equal(t, "ratelimit:alice:3600", Names{}.Key("alice", Dimension{Hour}))
-	require.Equal(t, "ratelimit:alice:2592000", Names{}.Key("alice", Dimension{Month}))
+}
+
+func TestOfWithMoreDimensions(t *testing.T) {
+	limits := tiers.Limits{
+		PerMinute: 5, PerHour: 6, PerDay: 7,
+		TokensPerMinute: 8, TokensPerDay: tiers.Unlimited, SpendPerMonth: 9, Concurrent: 3,
+	}
+	names := func(on Dimensions) (all []string) {
+		for _, b := range Of(limits, on) {
+			all = append(all, fmt.Sprint(b.Dimension, " ", b.Form(), " ", b.Limit))
+		}
+		return all
+	}
+	requests := []string{"minute log 5", "hour log 6", "day log 7"}
+	require.Equal(t, requests, names(Dimensions{}))
+	require.Equal(t, append(requests, "tokens-minute sum 8", "spend-month sum 9"), names(Dimensions{Usage: true}))
+	require.Equal(t, append(requests, "concurrent lease 3"), names(Dimensions{Concurrent: true}))
+	require.Equal(t, []string{"minute log 5", "hour sum 6", "day sum 7"}, names(Dimensions{Bounded: true}))
 }

@@ -63,7 +63,7 @@ func (n Names) Tail(d Dimension) string {
 	if n.Scope != "" {
 		tail += ":" + EncodePart(n.Scope)
 	}
-	return tail + ":" + d.form()
+	return tail + ":" + d.suffix()
 }
 
 // EncodePart writes an id or a scope so that no two of them meet and none can set the hash tag or

@@ -45,14 +45,14 @@ func TestKeys(t *testing.T) {
 		{"SHA256-x", "", false, time.Minute, "ratelimit:SHA256-x:60"},
 	} {
 		names := Names{HashTags: tt.hashTags, Scope: tt.scope}
-		require.Equal(t, tt.want, names.Key(tt.id, Dimension{tt.window}), "id %q, scope %q", tt.id, tt.scope)
+		require.Equal(t, tt.want, names.Key(tt.id, Dimension{Window: tt.window}), "id %q, scope %q", tt.id, tt.scope)
 	}
 }
 
 func TestCheckPrefix(t *testing.T) {
 	for _, prefix := range []string{"ratelimit", "staging:ratelimit", "a", "A-z_0.9@b+c=d/e"} {
 		require.NoError(t, CheckPrefix(prefix))
-		require.Equal(t, prefix+":{alice}:60", Names{Prefix: prefix, HashTags: true}.Key("alice", Dimension{Minute}))
+		require.Equal(t, prefix+":{alice}:60", Names{Prefix: prefix, HashTags: true}.Key("alice", Dimension{Window: Minute}))
 	}
 	for _, prefix := range []string{"", ":a", "a:", "a{b", "a}", "a b", "é", strings.Repeat("a", 129)} {
 		require.ErrorContains(t, CheckPrefix(prefix), "prefix")
@@ -99,14 +99,14 @@ func FuzzKeys(f *testing.F) {
 			if id == "" {
 				t.Skip("an empty id never reaches a key")
 			}
-			key := Names{Scope: scope}.Key(id, Dimension{Minute})
+			key := Names{Scope: scope}.Key(id, Dimension{Window: Minute})
 			parts := strings.Split(key, ":")
 			require.LessOrEqual(t, len(parts), 4)
 			for _, p := range parts {
 				require.Regexp(t, part, p)
 			}
 			tagged := Names{Scope: scope, HashTags: true}
-			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.Key(id, Dimension{Minute}), "one hash tag, ours")
+			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.Key(id, Dimension{Window: Minute}), "one hash tag, ours")
 			return key
 		}
 		key1, key2 := key(id1, scope1), key(id2, scope2)

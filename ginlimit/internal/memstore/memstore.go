@@ -3,6 +3,7 @@ package memstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 // Bounds of a store, about 160 MB in all. Beyond either, the key that was used longest ago is forgotten,
 // and its user starts anew; a key in use is never forgotten for its own size.
 const (
-	Keys    = 100_000   // windows of users, about 450 bytes each; a user with a minute and a day has two
-	Entries = 1_000_000 // admitted requests in all of them, about 130 bytes each
+	Keys    = 100_000   // budgets of users, about 450 bytes each; a user with a minute and a day has two
+	Entries = 1_000_000 // admitted requests in all of them, about 130 bytes each; of a Sum, its slices
 )
 
 // Store is a budget.Store of one process. It never fails and never waits, so it does not look at contexts.
@@ -24,9 +25,12 @@ type Store struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
-	logs    *simplelru.LRU[string, *requestLog]
-	entries int // in all logs
+	budgets *simplelru.LRU[string, kept]
+	entries int // of all budgets
 }
+
+// kept is a budget of one of the forms: *requestLog, *sum or leases.
+type kept interface{ len() int }
 
 // New returns an empty store. A nil clock is this process's monotonic one, so that a stepped wall clock
 // neither admits too much nor locks anybody out.
@@ -36,50 +40,119 @@ func New(clock func() time.Time) *Store {
 		clock = func() time.Time { return start.Add(time.Since(start)) }
 	}
 	s := &Store{clock: clock}
-	logs, err := simplelru.NewLRU(Keys, func(_ string, l *requestLog) { s.entries -= l.len() })
+	budgets, err := simplelru.NewLRU(Keys, func(_ string, k kept) { s.entries -= k.len() })
 	if err != nil {
 		panic("memstore: " + err.Error()) // a size below 1 is its only error
 	}
-	s.logs = logs
+	s.budgets = budgets
 	return s
 }
 
 // Admit implements budget.Store.
-func (s *Store) Admit(_ context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
+func (s *Store) Admit(_ context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock().UnixMilli()
 
+	at, repeated := s.admitted(id, claims, now)
 	verdicts := make([]budget.Verdict, 0, len(claims))
 	for _, claim := range claims {
-		log := s.trimmed(claim, now)
-		v := log.verdict(0, now, claim.Budget)
-		if !v.Allowed && log.holds(id) {
-			v = budget.Verdict{Allowed: true, Used: v.Used}
-		}
+		v := s.look(claim, id, now, repeated)
 		verdicts = append(verdicts, v)
 		if !v.Allowed {
-			log.restampFrom(v.Used-max(0, claim.Limit), now)
-			return verdicts, nil
+			return verdicts, now, nil
 		}
 	}
+	if repeated {
+		return verdicts, at, nil
+	}
 	for i, claim := range claims {
+		verdicts[i].Used += s.take(claim, id, now)
+	}
+	for s.entries > Entries && s.budgets.Len() > len(claims) {
+		s.budgets.RemoveOldest()
+	}
+	return verdicts, now, nil
+}
+
+// admitted tells whether a request with a Sum was admitted before, and when. Among logs alone, each of them
+// knows for itself.
+func (s *Store) admitted(id string, claims []budget.Claim, now int64) (at int64, ok bool) {
+	for _, claim := range claims {
+		if claim.Form() == budget.Lease {
+			held, _ := get[leases](s, claim.Key)
+			end, ok := held[id]
+			return end - budget.LeaseTime.Milliseconds(), ok
+		}
+	}
+	for _, claim := range claims {
+		if claim.Form() == budget.Sum {
+			return now, slices.ContainsFunc(claims, func(c budget.Claim) bool {
+				log, _ := get[*requestLog](s, c.Key)
+				return c.Form() == budget.Log && log.holds(id)
+			})
+		}
+	}
+	return now, false
+}
+
+// look decides one claim, and keeps of the budget what is still in its window.
+func (s *Store) look(claim budget.Claim, id string, now int64, repeated bool) (v budget.Verdict) {
+	switch claim.Form() {
+	case budget.Log:
+		log := s.trimmed(claim, now)
+		v = log.verdict(0, now, claim.Budget)
+		if !v.Allowed && (repeated || log.holds(id)) {
+			v = budget.Verdict{Allowed: true, Used: v.Used}
+		}
+		if !v.Allowed {
+			log.restampFrom(v.Used-max(0, claim.Limit), now)
+		}
+	case budget.Sum:
+		sum := s.current(claim, now)
+		if v = sum.verdict(claim.Cost, now, claim.Budget); v.Allowed || repeated {
+			v = budget.Verdict{Allowed: true, Used: v.Used}
+		}
+	case budget.Lease:
+		held, _ := get[leases](s, claim.Key)
+		if v = held.verdict(now, claim.Budget); repeated {
+			v = budget.Verdict{Allowed: true, Used: v.Used}
+		}
+	}
+	return v
+}
+
+// take takes what a claim costs, and returns by how much its budget is more used.
+func (s *Store) take(claim budget.Claim, id string, now int64) int {
+	switch claim.Form() {
+	case budget.Log:
 		log := s.trimmed(claim, now)
 		if log.holds(id) {
-			continue
+			return 0
 		}
 		if log == nil {
 			log = newRequestLog()
-			s.logs.Add(claim.Key, log)
 		}
 		log.add(now, id)
-		s.entries++
-		verdicts[i].Used++
+		s.keep(claim.Key, log, 1)
+		return 1
+	case budget.Sum:
+		sum := s.current(claim, now)
+		if claim.Cost > 0 {
+			before := sum.len()
+			sum.take(claim.Cost, now, claim.Window)
+			s.keep(claim.Key, sum, sum.len()-before)
+		}
+		return claim.Cost
 	}
-	for s.entries > Entries && s.logs.Len() > len(claims) {
-		s.logs.RemoveOldest()
+	held, ok := get[leases](s, claim.Key)
+	if !ok {
+		held = leases{}
 	}
-	return verdicts, nil
+	before := held.len()
+	held.take(id, now)
+	s.keep(claim.Key, held, held.len()-before)
+	return 1
 }
 
 // Peek implements budget.Store.
@@ -90,25 +163,82 @@ func (s *Store) Peek(_ context.Context, claims []budget.Claim) ([]budget.Verdict
 
 	verdicts := make([]budget.Verdict, len(claims))
 	for i, claim := range claims {
-		log, _ := s.logs.Peek(claim.Key)
-		verdicts[i] = log.verdict(log.expired(now, claim.Window), now, claim.Budget)
+		switch claim.Form() {
+		case budget.Log:
+			log, _ := get[*requestLog](s, claim.Key)
+			verdicts[i] = log.verdict(log.expired(now, claim.Window), now, claim.Budget)
+		case budget.Sum:
+			kept, _ := get[*sum](s, claim.Key)
+			live := kept.at(now, claim.Window)
+			verdicts[i] = live.verdict(1, now, claim.Budget)
+			if verdicts[i].TooLarge { // even 1 is: the limit is 0
+				verdicts[i] = budget.Verdict{Used: live.total, RetryAfter: claim.Window}
+			}
+		case budget.Lease:
+			held, _ := get[leases](s, claim.Key)
+			verdicts[i] = held.verdict(now, claim.Budget)
+		}
 	}
 	return verdicts, nil
 }
 
-// GiveBack implements budget.Store.
-func (s *Store) GiveBack(_ context.Context, id string, claims []budget.Claim) error {
+// Finish implements budget.Store.
+func (s *Store) Finish(_ context.Context, a budget.Admission, used []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, claim := range claims {
-		log, _ := s.logs.Peek(claim.Key)
-		if !log.holds(id) {
-			continue
+	now := s.clock().UnixMilli()
+	at, known := s.admitted(a.ID, a.Claims, now)
+	if a.At == 0 {
+		a.At = at
+	}
+	if !known && slices.ContainsFunc(a.Claims, func(c budget.Claim) bool { return c.Form() == budget.Lease }) {
+		return nil
+	}
+	for i, claim := range a.Claims {
+		stays := 0
+		if used != nil {
+			stays = used[i]
 		}
-		log.remove(id)
-		s.entries--
-		if log.len() == 0 {
-			s.logs.Remove(claim.Key)
+		switch claim.Form() {
+		case budget.Log:
+			if log, _ := get[*requestLog](s, claim.Key); stays == 0 && log.holds(a.ID) {
+				log.remove(a.ID)
+				s.keep(claim.Key, log, -1)
+			}
+		case budget.Sum:
+			if known {
+				s.settle(claim, stays, a.At, now)
+			}
+		case budget.Lease:
+			held, _ := get[leases](s, claim.Key)
+			before := held.len()
+			delete(held, a.ID)
+			s.keep(claim.Key, held, held.len()-before)
+		}
+	}
+	return nil
+}
+
+// settle makes what a claim has taken of a sum what it has used.
+func (s *Store) settle(claim budget.Claim, used int, at, now int64) {
+	sum := s.current(claim, now)
+	before := sum.len()
+	if used > claim.Cost {
+		sum.take(used-claim.Cost, now, claim.Window)
+	} else {
+		sum.giveBack(claim.Cost-used, at, claim.Window)
+	}
+	s.keep(claim.Key, sum, sum.len()-before)
+}
+
+// Renew implements budget.Store.
+func (s *Store) Renew(_ context.Context, held []budget.Held) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := s.clock().Add(budget.LeaseTime).UnixMilli()
+	for _, h := range held {
+		if l, _ := get[leases](s, h.Key); l[h.ID] != 0 {
+			l[h.ID] = end
 		}
 	}
 	return nil
@@ -119,23 +249,51 @@ func (s *Store) Reset(_ context.Context, keys []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {
-		s.logs.Remove(key)
+		s.budgets.Remove(key)
 	}
 	return nil
 }
 
+// get returns what is kept under a key, which is of one form for ever. It does not count as a use.
+func get[K kept](s *Store, key string) (K, bool) {
+	found, _ := s.budgets.Peek(key)
+	k, ok := found.(K)
+	return k, ok
+}
+
+// keep keeps a budget that has so many entries more, and drops an empty one.
+func (s *Store) keep(key string, k kept, more int) {
+	s.entries += more
+	if k.len() > 0 {
+		s.budgets.Add(key, k)
+	} else if s.budgets.Contains(key) {
+		s.budgets.Add(key, k) // what is removed has no entries
+		s.budgets.Remove(key)
+	}
+}
+
 // trimmed returns the log of a claim without its expired entries, nil where nothing is left.
 func (s *Store) trimmed(claim budget.Claim, now int64) *requestLog {
-	log, ok := s.logs.Get(claim.Key)
+	log, ok := get[*requestLog](s, claim.Key)
 	if !ok {
 		return nil
 	}
 	expired := log.expired(now, claim.Window)
 	log.trim(expired)
-	s.entries -= expired
+	s.keep(claim.Key, log, -expired)
 	if log.len() == 0 {
-		s.logs.Remove(claim.Key)
 		return nil
 	}
 	return log
+}
+
+// current returns the sum of a claim as it is now, and keeps it so; one that is not there is empty.
+func (s *Store) current(claim budget.Claim, now int64) *sum {
+	kept, ok := get[*sum](s, claim.Key)
+	if !ok {
+		return &sum{}
+	}
+	live := kept.at(now, claim.Window)
+	s.keep(claim.Key, &live, live.len()-kept.len())
+	return &live
 }

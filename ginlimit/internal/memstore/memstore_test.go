@@ -47,7 +47,7 @@ func fill(s *Store, first, users, each int) {
 
 // admitTo decides one request of a user, whose index it takes.
 func admitTo(s *Store, user, limit int, member string) budget.Verdict {
-	verdicts, _ := s.Admit(context.Background(), member, []budget.Claim{{Key: memoryKey(user), Budget: requests(limit, budget.Day)}})
+	verdicts, _, _ := s.Admit(context.Background(), member, []budget.Claim{{Key: memoryKey(user), Budget: requests(limit, budget.Day)}})
 	return verdicts[0]
 }
 
@@ -62,7 +62,7 @@ func memoryKey(i int) string {
 // requireCounted checks that the count of entries is right, and that no log is kept for nothing.
 func requireCounted(t require.TestingT, s *Store) {
 	entries := 0
-	for _, log := range s.logs.Values() {
+	for _, log := range s.budgets.Values() {
 		require.Positive(t, log.len())
 		entries += log.len()
 	}
@@ -98,7 +98,7 @@ func TestMemoryOfAMillionKeysIsBounded(t *testing.T) {
 	s := New(nil)
 	fill(s, 0, 1_000_000, 1)
 	require.LessOrEqual(t, heap()-before, int64(Keys*(bytesPerKey+bytesPerEntry)))
-	require.Equal(t, Keys, s.logs.Len())
+	require.Equal(t, Keys, s.budgets.Len())
 	requireCounted(t, s)
 }
 
@@ -113,7 +113,7 @@ func TestMemoryForgetsWhoWasSeenLongestAgo(t *testing.T) {
 	fill(s, 0, Keys, 1)
 	require.False(t, call(0).Allowed, "a rejected call is a call: user 0 was seen last")
 	require.True(t, call(Keys).Allowed, "a new user")
-	require.Equal(t, Keys, s.logs.Len())
+	require.Equal(t, Keys, s.budgets.Len())
 	for _, i := range []int{0, 2, Keys - 1, Keys} {
 		require.False(t, call(i).Allowed, "user %d is not forgotten", i)
 	}
@@ -129,12 +129,12 @@ func TestEntriesAreBounded(t *testing.T) {
 	put := func(user, entries int) { // admitted at one moment; who asked does not matter here
 		log := newRequestLog()
 		log.entries = slices.Repeat([]logEntry{{at: storetest.Epoch}}, entries)
-		s.logs.Add(memoryKey(user), log)
+		s.budgets.Add(memoryKey(user), log)
 		s.entries += entries
 	}
 	held := func() (users []int) {
 		for user := range 12 {
-			if s.logs.Contains(memoryKey(user)) {
+			if s.budgets.Contains(memoryKey(user)) {
 				users = append(users, user)
 			}
 		}
@@ -237,7 +237,7 @@ func newSubject() storetest.Subject {
 	return storetest.Subject{
 		Store: s, Clock: c, Key: uuid.NewString(),
 		Look: func(key string) (found storetest.Contents) {
-			log, _ := s.logs.Peek(key)
+			log, _ := get[*requestLog](s, key)
 			for i := range log.len() {
 				found.Log = append(found.Log, storetest.Admission{At: log.entries[i].at, ID: log.entries[i].member})
 			}
@@ -250,3 +250,5 @@ func newSubject() storetest.Subject {
 func TestModel(t *testing.T) { storetest.Model(t, newSubject) }
 
 func TestArrivals(t *testing.T) { storetest.Arrivals(t, newSubject) }
+
+func TestUsage(t *testing.T) { storetest.Usage(t, newSubject) }

@@ -33,12 +33,17 @@ func newCall(claims []budget.Claim, args int) *call {
 }
 
 // numbers are what scripts are told of a budget. A number in an interface is an allocation.
-type numbers struct{ windowMS, limit, ttl any }
+type numbers struct{ form, windowMS, limit, ttl any }
 
 func newNumbers(b budget.Budget) numbers {
+	window, limit := b.Window.Milliseconds(), max(0, b.Limit) // one far below zero is no index to Redis
+	if b.Form() == budget.Lease {
+		window, limit = leaseMS, max(budget.NoLimit, b.Limit)
+	}
 	return numbers{
-		windowMS: b.Window.Milliseconds(),
-		limit:    max(0, b.Limit), // one far below zero is no index to Redis
+		form:     string(b.Form()),
+		windowMS: window,
+		limit:    limit,
 		ttl:      int64(b.Window/time.Second) + int64(slack/time.Second),
 	}
 }

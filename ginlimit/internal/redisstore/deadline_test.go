@@ -44,10 +44,10 @@ func TestHeedsDeadlines(t *testing.T) {
 func TestAPanicBehindADeadlineIsTheCallers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := New(brokenScripter{how: runtime.Goexit}, nil, false).Admit(ctx, "m", minuteAndDay())
+	_, _, err := New(brokenScripter{how: runtime.Goexit}, nil, false).Admit(ctx, "m", minuteAndDay())
 	require.ErrorIs(t, err, errNoReturn)
 	require.PanicsWithValue(t, "broken", func() {
-		_, _ = New(brokenScripter{how: func() { panic("broken") }}, nil, false).Admit(ctx, "m", minuteAndDay())
+		_, _, _ = New(brokenScripter{how: func() { panic("broken") }}, nil, false).Admit(ctx, "m", minuteAndDay())
 	})
 }
 

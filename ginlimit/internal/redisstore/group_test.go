@@ -72,7 +72,7 @@ func (g *grouped) together(t testing.TB, claim budget.Claim, calls []func(), bet
 	for range maxFlights {
 		ahead := claim
 		ahead.Key = "ahead:" + uuid.NewString()
-		wg.Go(func() { _, _ = g.Admit(context.Background(), uuid.NewString(), []budget.Claim{ahead}) })
+		wg.Go(func() { _, _, _ = g.Admit(context.Background(), uuid.NewString(), []budget.Claim{ahead}) })
 	}
 	await(t, func() bool { return g.gate.passing.Load() == maxFlights })
 	for i, call := range calls {
@@ -115,7 +115,7 @@ func minuteOf(key string, limit int) budget.Claim {
 type tally struct{ admitted, rejected, failed atomic.Int64 }
 
 func (c *tally) admit(ctx context.Context, s budget.Store, id string, claims ...budget.Claim) error {
-	verdicts, err := s.Admit(ctx, id, claims)
+	verdicts, _, err := s.Admit(ctx, id, claims)
 	switch {
 	case err != nil:
 		c.failed.Add(1)
@@ -165,7 +165,7 @@ func TestGroupsShareOneScript(t *testing.T) {
 	for i := range calls {
 		calls[i] = func() {
 			claim := minuteOf(fmt.Sprint(key, i/2), 1) // two calls a user, of which one is admitted
-			replies[i], _ = g.Admit(t.Context(), uuid.NewString(), []budget.Claim{claim})
+			replies[i], _, _ = g.Admit(t.Context(), uuid.NewString(), []budget.Claim{claim})
 		}
 	}
 	g.together(t, minuteOf("", 1), calls)
@@ -215,7 +215,7 @@ func TestALostReplyOfAGroupCountsOnce(t *testing.T) {
 		rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr, MinRetryBackoff: -1, MaxRetryBackoff: -1})
 		t.Cleanup(func() { _ = rdb.Close() })
 		g := newGrouped(rdb, nil)
-		_, err := g.Admit(t.Context(), uuid.NewString(), []budget.Claim{minuteOf("warm", 5)})
+		_, _, err := g.Admit(t.Context(), uuid.NewString(), []budget.Claim{minuteOf("warm", 5)})
 		require.NoError(t, err)
 		require.NoError(t, luascripts.GroupScript.Load(t.Context(), rdb).Err())
 		var c tally
@@ -309,7 +309,7 @@ func TestGroupsInABlackHole(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				began := time.Now()
-				_, err := s.Admit(ctx, uuid.NewString(), []budget.Claim{minuteOf("k", 5)})
+				_, _, err := s.Admit(ctx, uuid.NewString(), []budget.Claim{minuteOf("k", 5)})
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, patience, time.Since(began))
 			}()
@@ -416,7 +416,7 @@ func TestALateScriptHoldsNobodyUp(t *testing.T) {
 	s := &Store{scripts: g}
 	var wg sync.WaitGroup
 	admit := func() {
-		_, err := s.Admit(t.Context(), uuid.NewString(), []budget.Claim{minuteOf("k", 5)})
+		_, _, err := s.Admit(t.Context(), uuid.NewString(), []budget.Claim{minuteOf("k", 5)})
 		require.NoError(t, err)
 	}
 	for range maxFlights {
@@ -517,13 +517,13 @@ type inCompany struct {
 
 func (s *inCompany) Admit(
 	ctx context.Context, id string, claims []budget.Claim,
-) (v []budget.Verdict, err error) {
+) (v []budget.Verdict, at int64, err error) {
 	rdb := s.scripts.(*breakers).next.(deadline).next.(client).rdb
 	g := newGrouped(rdb, s.clock)
-	other := func() { _, _ = g.Admit(ctx, uuid.NewString(), []budget.Claim{minuteOf(uuid.NewString(), 5)}) }
-	g.together(s.t, minuteOf("", 5), []func(){other, func() { v, err = g.Admit(ctx, id, claims) }, other})
+	other := func() { _, _, _ = g.Admit(ctx, uuid.NewString(), []budget.Claim{minuteOf(uuid.NewString(), 5)}) }
+	g.together(s.t, minuteOf("", 5), []func(){other, func() { v, _, err = g.Admit(ctx, id, claims) }, other})
 	if len(claims) <= maxGroupKeys-2 {
 		require.Equal(s.t, 1, g.groupsSent())
 	}
-	return v, err
+	return v, at, err
 }

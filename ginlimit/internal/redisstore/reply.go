@@ -24,6 +24,18 @@ func decodeAdmission(raw any, claims int) ([]budget.Verdict, error) {
 	return verdicts, nil
 }
 
+// decodeTime cuts the time of a decision, in Unix milliseconds, from what follows it.
+func decodeTime(raw any) (at int64, rest any, err error) {
+	values, _ := raw.([]any)
+	if len(values) > 0 {
+		at, _ = values[0].(int64)
+	}
+	if at <= 0 {
+		return 0, nil, fmt.Errorf("reply is %T of %d values, want one that begins with a time", raw, len(values))
+	}
+	return at, values[1:], nil
+}
+
 // decodeEach decodes one verdict for each of the claims.
 func decodeEach(raw any, claims int) ([]budget.Verdict, error) {
 	verdicts, err := decode(raw)
@@ -49,13 +61,19 @@ func decode(raw any) ([]budget.Verdict, error) {
 			return nil, fmt.Errorf("reply for window %d is (%T, %T, %T), want three integers",
 				i+1, values[3*i], values[3*i+1], values[3*i+2])
 		}
-		if allowed != 0 && allowed != 1 || count < 0 || retry < 0 || retry > maxRetryMS || (allowed == 0) != (retry > 0) {
+		tooLarge := allowed == 0 && retry == -1
+		if tooLarge {
+			retry = 0
+		}
+		if allowed != 0 && allowed != 1 || count < 0 || retry < 0 || retry > maxRetryMS ||
+			(allowed == 0) != (retry > 0 || tooLarge) {
 			return nil, fmt.Errorf("reply for window %d is (%d, %d, %d), which is no decision", i+1, allowed, count, retry)
 		}
 		verdicts[i] = budget.Verdict{
 			Allowed:    allowed == 1,
 			Used:       int(count),
 			RetryAfter: time.Duration(retry) * time.Millisecond,
+			TooLarge:   tooLarge,
 		}
 	}
 	return verdicts, nil

@@ -62,7 +62,7 @@ func FuzzReplies(f *testing.F) {
 		reply, _ := anyReply(shape, 0)
 		s := New(&recorder{reply: reply}, nil, false)
 
-		verdicts, err := s.Admit(t.Context(), "m", claims)
+		verdicts, _, err := s.Admit(t.Context(), "m", claims)
 		requireDecisions(t, reply, verdicts, err)
 		require.LessOrEqual(t, len(verdicts), len(claims))
 		for i, v := range verdicts {
@@ -78,7 +78,7 @@ func FuzzReplies(f *testing.F) {
 		}
 
 		// These heed no reply but an error.
-		require.NoError(t, s.GiveBack(t.Context(), "m", claims))
+		require.NoError(t, s.Finish(t.Context(), budget.Admission{ID: "m", Claims: claims}, nil))
 		require.NoError(t, s.Reset(t.Context(), []string{"a"}))
 	})
 }
@@ -95,13 +95,17 @@ func requireDecisions(t *testing.T, raw any, replies []budget.Verdict, err error
 	var said []any
 	for _, r := range replies {
 		require.GreaterOrEqual(t, r.Used, 0)
-		require.Equal(t, !r.Allowed, r.RetryAfter > 0, "%+v", r)
+		require.Equal(t, !r.Allowed, r.RetryAfter > 0 || r.TooLarge, "%+v", r)
 		require.Zero(t, r.RetryAfter%time.Millisecond)
 		allowed := int64(0)
 		if r.Allowed {
 			allowed = 1
 		}
-		said = append(said, allowed, int64(r.Used), r.RetryAfter.Milliseconds())
+		wait := r.RetryAfter.Milliseconds()
+		if r.TooLarge {
+			wait = -1
+		}
+		said = append(said, allowed, int64(r.Used), wait)
 	}
 	require.Equal(t, raw, said)
 }

@@ -17,41 +17,58 @@ import (
 // slack is how much longer than its window a key lives after its last admission.
 const slack = time.Second
 
+// leaseMS is what scripts are told of budget.LeaseTime.
+const leaseMS = int64(budget.LeaseTime / time.Millisecond)
+
 // Store is a budget.Store on Redis. Every method is one script execution.
 type Store struct {
-	scripts runner
-	clock   func() time.Time // nil = the server's
-	numbers knownNumbers
+	scripts   runner
+	clock     func() time.Time // nil = the server's
+	oneServer bool             // has all keys
+	numbers   knownNumbers
 }
 
 // New returns a store that runs its scripts through rdb. A nil clock is the server's, one for all
-// processes. Grouped decides requests that come at the same time in one script execution, for keys that are
-// all on one server; see OneServer. A call ends at its context's deadline, whatever rdb does; see
+// processes. Where oneServer has all keys, requests that come at the same time are decided in one script
+// execution; see OneServer. A call ends at its context's deadline, whatever rdb does; see
 // HeedsDeadlines.
-func New(rdb redis.Scripter, clock func() time.Time, grouped bool) *Store {
+func New(rdb redis.Scripter, clock func() time.Time, oneServer bool) *Store {
 	var scripts runner = client{rdb}
 	if heeds, _ := HeedsDeadlines(rdb); !heeds {
 		scripts = deadline{scripts}
 	}
-	if grouped {
+	if oneServer {
 		scripts = newGroups(scripts)
 	}
-	return &Store{scripts: newBreakers(scripts, nodesOf(rdb)), clock: clock}
+	return &Store{scripts: newBreakers(scripts, nodesOf(rdb)), clock: clock, oneServer: oneServer}
 }
 
-// Admit runs sliding_window.lua. O(log N) for N requests in a window.
+// Admit runs sliding_window.lua where all claims are logs, which may share a script with other requests, and
+// admit.lua otherwise. O(log N) for N requests in a window.
 //
 // A Redis Cluster that moves the slot of the keys may answer TRYAGAIN to a script over several of them
-// for as long as the move stands. The claims are then decided one by one, which works.
-func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
-	verdicts, err := s.admit(ctx, id, claims)
-	if slotMoves(err) && len(claims) > 1 {
-		return s.admitEach(ctx, id, claims)
+// for as long as the move stands. Logs are then decided one by one, which works.
+func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
+	if !allLogs(claims) {
+		return s.admitForms(ctx, id, claims)
 	}
-	return verdicts, err
+	verdicts, err := s.admitLogs(ctx, id, claims)
+	if slotMoves(err) && len(claims) > 1 {
+		verdicts, err = s.admitEach(ctx, id, claims)
+	}
+	return verdicts, 0, err
 }
 
-func (s *Store) admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
+func allLogs(claims []budget.Claim) bool {
+	for _, c := range claims {
+		if c.Form() != budget.Log {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Store) admitLogs(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
 	c := newCall(claims, 2+3*len(claims))
 	c.args = append(c.args, s.now())
 	for i, claim := range claims {
@@ -73,10 +90,32 @@ func (s *Store) admit(ctx context.Context, id string, claims []budget.Claim) ([]
 	return verdicts, nil
 }
 
+func (s *Store) admitForms(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
+	c := newCall(claims, 2+5*len(claims))
+	c.args = append(c.args, s.now(), id)
+	for _, claim := range claims {
+		n := s.numbers.of(claim.Budget)
+		c.args = append(c.args, n.form, n.windowMS, n.limit, claim.Cost, n.ttl)
+	}
+	raw, err := s.scripts.run(ctx, luascripts.AdmitScript, c.keys, c.args)
+	if err != nil {
+		return nil, 0, fmt.Errorf("admit: %w", err)
+	}
+	at, rest, err := decodeTime(raw)
+	if err != nil {
+		return nil, 0, fmt.Errorf("admit: %w", err)
+	}
+	verdicts, err := decodeAdmission(rest, len(claims))
+	if err != nil {
+		return nil, 0, fmt.Errorf("admit: %w", err)
+	}
+	return verdicts, at, nil
+}
+
 // slotMoves tells whether a Cluster could not run a script over several keys since their slot is on the move.
 // A client that has used up its repeats between both nodes may end at either one's answer.
 func slotMoves(err error) bool {
-	return redis.IsTryAgainError(err) || redis.HasErrorPrefix(err, "ASK ")
+	return err != nil && (redis.IsTryAgainError(err) || redis.HasErrorPrefix(err, "ASK "))
 }
 
 // admitEach decides claim by claim. Until what a rejected request took is given back, another request of
@@ -84,13 +123,14 @@ func slotMoves(err error) bool {
 func (s *Store) admitEach(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
 	verdicts := make([]budget.Verdict, 0, len(claims))
 	for i := range claims {
-		one, err := s.admit(ctx, id, claims[i:i+1])
+		one, err := s.admitLogs(ctx, id, claims[i:i+1])
 		verdicts = append(verdicts, one...)
 		if err == nil && one[0].Allowed {
 			continue
 		}
 		if i > 0 {
-			if failed := s.GiveBack(ctx, id, claims[:i]); err == nil && failed != nil {
+			taken := budget.Admission{ID: id, Claims: claims[:i]}
+			if failed := s.Finish(ctx, taken, nil); err == nil && failed != nil {
 				return nil, failed
 			}
 		}
@@ -102,7 +142,7 @@ func (s *Store) admitEach(ctx context.Context, id string, claims []budget.Claim)
 	return verdicts, nil
 }
 
-// Peek runs peek.lua. O(log N) a window. Where a slot moves, it asks one by one, as Admit does.
+// Peek runs peek.lua. O(log N) a window. Where a slot moves, it asks one by one.
 func (s *Store) Peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
 	verdicts, err := s.peek(ctx, claims)
 	if !slotMoves(err) || len(claims) == 1 {
@@ -120,11 +160,11 @@ func (s *Store) Peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdi
 }
 
 func (s *Store) peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
-	c := newCall(claims, 1+2*len(claims))
+	c := newCall(claims, 1+3*len(claims))
 	c.args = append(c.args, s.now())
 	for _, claim := range claims {
 		n := s.numbers.of(claim.Budget)
-		c.args = append(c.args, n.windowMS, n.limit)
+		c.args = append(c.args, n.form, n.windowMS, n.limit)
 	}
 	raw, err := s.scripts.run(ctx, luascripts.PeekScript, c.keys, c.args)
 	if err != nil {
@@ -137,28 +177,73 @@ func (s *Store) peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdi
 	return verdicts, nil
 }
 
-// GiveBack runs give_back.lua. O(log N) a window. Where a slot moves, it goes one by one.
-func (s *Store) GiveBack(ctx context.Context, id string, claims []budget.Claim) error {
-	err := s.giveBack(ctx, id, claims)
-	if !slotMoves(err) || len(claims) == 1 {
+// Finish runs finish.lua. O(log N) a window. Where a slot moves, logs go one by one.
+func (s *Store) Finish(ctx context.Context, a budget.Admission, used []int) error {
+	err := s.finish(ctx, a, used)
+	if !slotMoves(err) || len(a.Claims) == 1 || !allLogs(a.Claims) {
 		return err
 	}
-	for i := range claims {
-		if err := s.giveBack(ctx, id, claims[i:i+1]); err != nil {
+	for i := range a.Claims {
+		one := budget.Admission{ID: a.ID, Claims: a.Claims[i : i+1]}
+		if used == nil {
+			err = s.finish(ctx, one, nil)
+		} else {
+			err = s.finish(ctx, one, used[i:i+1])
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) giveBack(ctx context.Context, id string, claims []budget.Claim) error {
-	c := newCall(claims, 2+len(claims))
-	c.args = append(c.args, s.now(), id)
-	for _, claim := range claims {
-		c.args = append(c.args, s.numbers.of(claim.Budget).windowMS)
+func (s *Store) finish(ctx context.Context, a budget.Admission, used []int) error {
+	c := newCall(a.Claims, 3+5*len(a.Claims))
+	c.args = append(c.args, s.now(), a.ID, a.At)
+	for i, claim := range a.Claims {
+		n, stays := s.numbers.of(claim.Budget), 0
+		if used != nil {
+			stays = used[i]
+		}
+		c.args = append(c.args, n.form, n.windowMS, claim.Cost, stays, n.ttl)
 	}
-	if _, err := s.scripts.run(ctx, luascripts.GiveBackScript, c.keys, c.args); err != nil {
-		return fmt.Errorf("give back: %w", err)
+	if _, err := s.scripts.run(ctx, luascripts.FinishScript, c.keys, c.args); err != nil {
+		return fmt.Errorf("finish: %w", err)
+	}
+	return nil
+}
+
+// renewAtOnce bounds the leases of one script, so that it takes no longer than a group.
+const renewAtOnce = 100
+
+// Renew runs renew.lua: one call for many leases where all keys are on one server, otherwise one for each
+// key. It goes on after an error, and returns the first.
+func (s *Store) Renew(ctx context.Context, leases []budget.Held) error {
+	var first error
+	for rest := leases; len(rest) > 0; {
+		n := min(renewAtOnce, len(rest))
+		if !s.oneServer {
+			n = 1
+			for n < len(rest) && n < renewAtOnce && rest[n].Key == rest[0].Key {
+				n++
+			}
+		}
+		if err := s.renew(ctx, rest[:n]); err != nil && first == nil {
+			first = err
+		}
+		rest = rest[n:]
+	}
+	return first
+}
+
+func (s *Store) renew(ctx context.Context, leases []budget.Held) error {
+	keys, args := make([]string, len(leases)), make([]any, 2, 2+len(leases))
+	args[0], args[1] = s.now(), leaseMS
+	for i, l := range leases {
+		keys[i], args = l.Key, append(args, l.ID)
+	}
+	if _, err := s.scripts.run(ctx, luascripts.RenewScript, keys, args); err != nil {
+		return fmt.Errorf("renew: %w", err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestArrivals(t *testing.T) { storetest.Arrivals(t, subjects(t)) }
 func subjects(t *testing.T) func() storetest.Subject {
 	rdb := redistest.Start(t).Client(t) // a key without a TTL may stay behind
 	for _, script := range []*redis.Script{
-		luascripts.SlidingWindow, luascripts.GroupScript, luascripts.PeekScript, luascripts.GiveBackScript, luascripts.ResetScript,
+		luascripts.SlidingWindow, luascripts.GroupScript, luascripts.PeekScript, luascripts.FinishScript, luascripts.ResetScript,
 	} {
 		require.NoError(t, script.Load(t.Context(), rdb).Err())
 	}
@@ -150,14 +150,14 @@ func TestArguments(t *testing.T) {
 		want   []any
 	}{
 		{luascripts.SlidingWindow, two,
-			func(s *Store) error { _, err := s.Admit(t.Context(), "m", claims); return err },
+			func(s *Store) error { _, _, err := s.Admit(t.Context(), "m", claims); return err },
 			[]any{"7", int64(60_000), 5, "m", int64(61), int64(86_400_000), 100, int64(86_401)}},
 		{luascripts.PeekScript, two,
 			func(s *Store) error { _, err := s.Peek(t.Context(), claims); return err },
-			[]any{"7", int64(60_000), 5, int64(86_400_000), 100}},
-		{luascripts.GiveBackScript, int64(2),
-			func(s *Store) error { return s.GiveBack(t.Context(), "m", claims) },
-			[]any{"7", "m", int64(60_000), int64(86_400_000)}},
+			[]any{"7", "log", int64(60_000), 5, "log", int64(86_400_000), 100}},
+		{luascripts.FinishScript, int64(2),
+			func(s *Store) error { return s.Finish(t.Context(), budget.Admission{ID: "m", Claims: claims}, nil) },
+			[]any{"7", "m", int64(0), "log", int64(60_000), 0, 0, int64(61), "log", int64(86_400_000), 0, 0, int64(86_401)}},
 		{luascripts.ResetScript, int64(2),
 			func(s *Store) error { return s.Reset(t.Context(), []string{"k1", "k2"}) }, nil},
 	} {
@@ -170,7 +170,7 @@ func TestArguments(t *testing.T) {
 		require.ErrorIs(t, tt.call(New(&recorder{err: redis.ErrClosed}, now, false)), redis.ErrClosed, "a caller can match it")
 	}
 	r := &recorder{reply: two}
-	_, err := New(r, nil, false).Admit(t.Context(), "m", claims)
+	_, _, err := New(r, nil, false).Admit(t.Context(), "m", claims)
 	require.NoError(t, err)
 	require.Equal(t, "", r.args[0], "the server's clock")
 }
@@ -190,7 +190,7 @@ func TestStrangeRepliesAreErrors(t *testing.T) {
 		{"text inside", a{int64(1), "1", int64(0)}, "string", "string"},
 		{"allowed 2", a{int64(2), int64(1), int64(0)}, "no decision", "no decision"},
 		{"negative count", a{int64(1), int64(-1), int64(0)}, "no decision", "no decision"},
-		{"negative wait", a{int64(0), int64(1), int64(-1)}, "no decision", "no decision"},
+		{"negative wait", a{int64(0), int64(1), int64(-2)}, "no decision", "no decision"},
 		{"rejected without a wait", a{int64(0), int64(1), int64(0)}, "no decision", "no decision"},
 		{"allowed with a wait", a{int64(1), int64(1), int64(5)}, "no decision", "no decision"},
 		{"a wait beyond time.Duration", a{int64(0), int64(1), int64(1 << 62)}, "no decision", "no decision"},
@@ -204,7 +204,7 @@ func TestStrangeRepliesAreErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := New(&recorder{reply: tt.reply}, nil, false)
-			_, err := s.Admit(t.Context(), "m", minuteAndDay())
+			_, _, err := s.Admit(t.Context(), "m", minuteAndDay())
 			wantError(t, tt.decide, err)
 			_, err = s.Peek(t.Context(), minuteAndDay())
 			wantError(t, tt.each, err)
@@ -219,4 +219,12 @@ func wantError(t *testing.T, want string, err error) {
 		return
 	}
 	require.ErrorContains(t, err, want)
+}
+
+func TestUsage(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	storetest.Usage(t, func() storetest.Subject {
+		c := storetest.NewClock()
+		return storetest.Subject{Store: New(rdb, c.Now, false), Clock: c, Key: uuid.NewString()}
+	})
 }

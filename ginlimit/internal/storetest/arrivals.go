@@ -22,7 +22,7 @@ func Arrivals(t *testing.T, newSubject func() Subject) {
 
 // call admits one request of a member of its own.
 func (s Subject) call(t require.TestingT, limit int, window time.Duration) budget.Verdict {
-	replies, err := s.Admit(context.Background(), uuid.NewString(), []budget.Claim{{Key: s.Key, Budget: requests(limit, window)}})
+	replies, _, err := s.Admit(context.Background(), uuid.NewString(), []budget.Claim{{Key: s.Key, Budget: requests(limit, window)}})
 	require.NoError(t, err)
 	return replies[0]
 }

@@ -147,7 +147,7 @@ func conformTimelines(t *testing.T, s budget.Store, c *Clock) {
 				var err error
 				switch r.do {
 				case check:
-					got, err = s.Admit(t.Context(), uuid.NewString(), claims)
+					got, _, err = s.Admit(t.Context(), uuid.NewString(), claims)
 				case peek:
 					got, err = s.Peek(t.Context(), claims)
 				case reset:
@@ -196,7 +196,7 @@ func conformSeveralWindows(t *testing.T, s budget.Store, c *Clock) {
 		{61_000, "a", 3, 4, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 4}}}, // left the minute, is in the day
 	} {
 		c.Set(r.at)
-		got, err := s.Admit(t.Context(), r.member, claims(r.minute, r.day))
+		got, _, err := s.Admit(t.Context(), r.member, claims(r.minute, r.day))
 		require.NoError(t, err)
 		require.Equal(t, r.want, got, "step %d: %s at %d ms", i, r.member, r.at)
 	}
@@ -210,19 +210,19 @@ func conformGiveBack(t *testing.T, s budget.Store, c *Clock) {
 	b := claims(2, 2)
 	c.Set(0)
 	for _, member := range []string{"a", "b"} {
-		_, err := s.Admit(t.Context(), member, b)
+		_, _, err := s.Admit(t.Context(), member, b)
 		require.NoError(t, err)
 	}
 	for range 2 { // safe to repeat
-		require.NoError(t, s.GiveBack(t.Context(), "a", b))
+		require.NoError(t, s.Finish(t.Context(), budget.Admission{ID: "a", Claims: b}, nil))
 	}
-	require.NoError(t, s.GiveBack(t.Context(), "never there", b))
-	got, err := s.Admit(t.Context(), "c", b)
+	require.NoError(t, s.Finish(t.Context(), budget.Admission{ID: "never there", Claims: b}, nil))
+	got, _, err := s.Admit(t.Context(), "c", b)
 	require.NoError(t, err)
 	require.Equal(t, []budget.Verdict{{Allowed: true, Used: 2}, {Allowed: true, Used: 2}}, got)
 
 	for _, member := range []string{"b", "c"} {
-		require.NoError(t, s.GiveBack(t.Context(), member, b))
+		require.NoError(t, s.Finish(t.Context(), budget.Admission{ID: member, Claims: b}, nil))
 	}
 	got, err = s.Peek(t.Context(), b)
 	require.NoError(t, err)
@@ -238,7 +238,7 @@ func conformManyAtOnce(t *testing.T, s budget.Store, c *Clock) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
-			verdicts, err := s.Admit(t.Context(), fmt.Sprint(i), b)
+			verdicts, _, err := s.Admit(t.Context(), fmt.Sprint(i), b)
 			if err != nil {
 				t.Error(err)
 			} else if verdicts[len(verdicts)-1].Allowed {

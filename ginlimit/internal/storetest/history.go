@@ -127,14 +127,14 @@ func (h *history) step(t *rapid.T) {
 	switch do {
 	case "admit", "repeat":
 		want = h.model.admit(now, member, claims)
-		got, err = h.Admit(ctx, member, claims)
+		got, _, err = h.Admit(ctx, member, claims)
 	case "peek":
 		member = ""
 		want = h.model.peek(now, claims)
 		got, err = h.Peek(ctx, claims)
 	case "give back":
 		h.model.giveBack(now, member, claims)
-		err = h.GiveBack(ctx, member, claims)
+		err = h.Finish(ctx, budget.Admission{ID: member, Claims: claims}, nil)
 	case "reset":
 		member = ""
 		var keys []string

@@ -1,0 +1,85 @@
+package ginlimit
+
+import (
+	"sync"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// Usage is what a request takes beside itself: tokens, and money in millionths of the operator's currency
+// unit. The zero value is nothing.
+type Usage struct {
+	Tokens int
+	Spend  tiers.Money
+}
+
+// Estimator tells what a request will take at most, before the handler runs. It runs on the request's
+// goroutine, after the resolver, and only for tiers that have a number of tokens or money. What it estimates is
+// reserved; a request with a token budget takes 1 at least. An error is answered with 400, code
+// "invalid_request"; its text goes to the log and never to the client.
+type Estimator interface {
+	Estimate(c *gin.Context) (Usage, error)
+}
+
+// EstimatorFunc is a function that is an Estimator.
+type EstimatorFunc func(c *gin.Context) (Usage, error)
+
+// Estimate calls f.
+func (f EstimatorFunc) Estimate(c *gin.Context) (Usage, error) { return f(c) }
+
+// Admission is a request that limiters have let pass. Its methods only record; when the handler has returned,
+// also by a panic or since the client left, one call to Redis does what was recorded last. Without a word the
+// reservation stands. Afterwards the methods do nothing. They are safe for concurrent use.
+type Admission struct {
+	mu    sync.Mutex
+	ended bool
+	word  word
+	usage Usage
+}
+
+// word is what a handler has said of a request.
+type word int
+
+const (
+	silent word = iota
+	settled
+	refunded
+)
+
+// AdmissionFrom returns the admission of the request. It is never nil; where no limiter stands before, its
+// methods do nothing.
+func AdmissionFrom(c *gin.Context) *Admission {
+	if r := requestIn(c); r != nil {
+		return &r.admission
+	}
+	return &Admission{}
+}
+
+// Settle records what the request has really used, for every limiter that it passed. What it did not use of
+// the reservation goes back; what it used above is taken too, so that a budget may be in debt. A negative
+// number counts as 0.
+func (a *Admission) Settle(u Usage) {
+	u.Tokens, u.Spend = max(0, u.Tokens), max(0, u.Spend)
+	a.record(settled, u)
+}
+
+// Refund records that the request shall have cost nothing: its place in the windows of requests goes back too.
+func (a *Admission) Refund() { a.record(refunded, Usage{}) }
+
+func (a *Admission) record(w word, u Usage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.word, a.usage = w, u
+	}
+}
+
+// end returns what was recorded last.
+func (a *Admission) end() (word, Usage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	return a.word, a.usage
+}

@@ -1,0 +1,302 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+)
+
+// Usage draws random histories of admissions over budgets of all forms, of settling, refunding, repeats,
+// renewals, limits that change, idle times and clocks that go back. Beside them is a list of all that was
+// taken. Logs and leases are as the list says; a sum never admits what the list would not, and is late by no
+// more than a slice while the clock goes forward.
+func Usage(t *testing.T, newSubject func() Subject) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &usageHistory{Subject: newSubject(), ledger: map[string][]entry{}, ends: map[string]int64{}}
+		for range 3 {
+			t.Repeat(map[string]func(*rapid.T){"step": h.step})
+		}
+	})
+}
+
+// entry is what one request took of one budget.
+type entry struct {
+	id     string
+	at     int64 // Unix milliseconds
+	amount int
+	window time.Duration
+	gone   bool // it has left its window, and does not come back when the clock goes back
+}
+
+type usageHistory struct {
+	Subject
+	ledger map[string][]entry // by suffix
+	ends   map[string]int64   // of leases, by id
+	open   []budget.Admission // that were not finished
+	now    int64              // Unix milliseconds
+	ids    int
+	back   bool // the clock has gone back
+	lines  []string
+}
+
+func (h *usageHistory) step(t *rapid.T) {
+	if h.now == 0 {
+		h.now = Epoch
+	}
+	do := rapid.SampledFrom([]string{
+		"admit", "admit", "admit", "admit", "repeat", "settle", "settle", "settle", "refund", "renew", "peek",
+		"wait", "wait", "clock back",
+	}).Draw(t, "do")
+	if len(h.open) == 0 && slices.Contains([]string{"repeat", "settle", "refund", "renew"}, do) {
+		do = "admit"
+	}
+	switch do {
+	case "wait":
+		h.move(rapid.OneOf(rapid.Int64Range(1, 3_000), rapid.SampledFrom(
+			[]int64{14_999, 15_000, 60_000, 60_999, 61_000, 315_001, 86_400_000, 86_400_000 * 61 / 60})).Draw(t, "ms"))
+	case "clock back":
+		h.back = true
+		h.move(-rapid.SampledFrom([]int64{1, 1_500, 70_000, 3_600_000}).Draw(t, "ms"))
+	case "admit":
+		h.ids++
+		h.admit(t, fmt.Sprint("r", h.ids), h.claims(t))
+	case "repeat":
+		a := rapid.SampledFrom(h.open).Draw(t, "request")
+		if _, known := h.ends[a.ID]; known { // a repeat comes within seconds
+			h.admit(t, a.ID, a.Claims)
+		}
+	case "settle", "refund":
+		i := rapid.IntRange(0, len(h.open)-1).Draw(t, "request")
+		var used []int
+		for _, c := range h.open[i].Claims {
+			stays := 1
+			if c.Form() == budget.Sum {
+				stays = rapid.IntRange(0, 2*c.Cost).Draw(t, "used")
+			}
+			used = append(used, stays)
+		}
+		if do == "refund" {
+			used = nil
+		}
+		h.finish(t, h.open[i], used)
+		h.finish(t, h.open[i], nil) // does nothing
+		h.open = slices.Delete(h.open, i, i+1)
+	case "renew":
+		var held []budget.Held
+		for _, a := range h.open {
+			held = append(held, budget.Held{Key: a.Claims[len(a.Claims)-1].Key, ID: a.ID})
+			if _, known := h.ends[a.ID]; known {
+				h.ends[a.ID] = h.now + budget.LeaseTime.Milliseconds()
+			}
+		}
+		h.note("renew")
+		require.NoError(t, h.Renew(t.Context(), held))
+	case "peek":
+		claims := h.claims(t)
+		h.note("peek")
+		verdicts, err := h.Peek(t.Context(), claims)
+		require.NoError(t, err)
+		for i, c := range claims {
+			c.Cost = 1
+			h.check(t, c, verdicts[i], "")
+		}
+	}
+}
+
+// claims are two windows of requests, two of tokens and the leases, with limits of the moment.
+func (h *usageHistory) claims(t *rapid.T) (claims []budget.Claim) {
+	add := func(suffix string, d budget.Dimension, limits ...int) {
+		limit := rapid.SampledFrom(limits).Draw(t, "limit of "+suffix)
+		c := budget.Claim{Key: h.Key + suffix, Budget: budget.Budget{Dimension: d, Limit: limit}}
+		if d.Form() == budget.Sum {
+			c.Cost = 1
+			if d.Unit == budget.Tokens {
+				c.Cost = rapid.SampledFrom([]int{0, 1, 7, 20, 60, 150}).Draw(t, "cost")
+			}
+		}
+		claims = append(claims, c)
+	}
+	add(":60", budget.Dimension{Window: budget.Minute}, 3, 5, 100)
+	add(":86400:requests", budget.Dimension{Window: budget.Day, Bounded: true}, 8, 20, 1000)
+	add(":60:tokens", budget.Dimension{Window: budget.Minute, Unit: budget.Tokens}, 100, 140, 1000)
+	add(":86400:tokens", budget.Dimension{Window: budget.Day, Unit: budget.Tokens}, 200, 500, 1<<50)
+	add(":leases", budget.Dimension{Unit: budget.Concurrent}, 1, 3, budget.NoLimit)
+	return claims
+}
+
+func (h *usageHistory) admit(t *rapid.T, id string, claims []budget.Claim) {
+	_, repeated := h.ends[id]
+	h.note("admit %s", id)
+	verdicts, at, err := h.Admit(t.Context(), id, claims)
+	require.NoError(t, err)
+	h.line(" -> %+v", verdicts)
+	h.restamp()
+	if repeated {
+		require.True(t, verdicts[len(verdicts)-1].Allowed, h)
+		return
+	}
+	for i, v := range verdicts {
+		h.check(t, claims[i], v, id)
+	}
+	if !verdicts[len(verdicts)-1].Allowed {
+		return
+	}
+	require.Len(t, verdicts, len(claims), h)
+	require.Equal(t, h.now, at, h)
+	for id, end := range h.ends {
+		if end <= h.now-budget.Forget.Milliseconds() {
+			delete(h.ends, id)
+		}
+	}
+	h.ends[id] = h.now + budget.LeaseTime.Milliseconds()
+	for _, c := range claims {
+		amount := 1
+		if c.Form() == budget.Sum {
+			amount = c.Cost
+		}
+		h.ledger[c.Key] = append(h.ledger[c.Key], entry{id, h.now, amount, c.Window, false})
+	}
+	h.open = append(h.open, budget.Admission{ID: id, At: at, Claims: claims})
+}
+
+// check holds a verdict against the ledger, which does not have the request yet.
+func (h *usageHistory) check(t *rapid.T, c budget.Claim, v budget.Verdict, id string) {
+	cost := c.Cost
+	if c.Form() != budget.Sum {
+		cost = 1
+	}
+	used := v.Used
+	if v.Allowed && id != "" {
+		if _, all := h.ends[id]; !all && used >= cost {
+			// Whether all were admitted is not known here: both are right.
+			used = min(used, max(used-cost, h.used(c, 0)))
+		}
+	}
+	exact, late := h.used(c, 0), h.used(c, slack(c))
+	switch {
+	case c.Form() == budget.Lease:
+		if c.Limit != budget.NoLimit {
+			require.Equal(t, exact < c.Limit, v.Allowed, h)
+		}
+	case v.TooLarge:
+		require.Greater(t, cost, c.Limit, h)
+	case v.Allowed && cost > 0:
+		require.LessOrEqual(t, exact+cost, c.Limit, "over-admitted %s\n%s", c.Key, h)
+	case !v.Allowed && !h.back:
+		require.Greater(t, late+cost, c.Limit, "rejected %s for nothing\n%s", c.Key, h)
+		need := h.wait(c, cost)
+		require.GreaterOrEqual(t, v.RetryAfter, need, h)
+		require.LessOrEqual(t, v.RetryAfter, need+slack(c), h)
+	}
+	if !h.back && c.Form() != budget.Lease {
+		require.GreaterOrEqual(t, used, exact, h)
+		require.LessOrEqual(t, used, late, h)
+	}
+	if !v.Allowed && !v.TooLarge {
+		require.Positive(t, v.RetryAfter, h)
+		require.LessOrEqual(t, v.RetryAfter, max(c.Window, budget.Busy), h)
+	}
+}
+
+// slack is by how much a budget may be late.
+func slack(c budget.Claim) time.Duration {
+	if c.Form() == budget.Sum {
+		return c.Window / budget.Slices
+	}
+	return 0
+}
+
+// used is what the ledger holds of a budget, with entries of so much longer ago.
+func (h *usageHistory) used(c budget.Claim, longer time.Duration) (n int) {
+	if c.Form() == budget.Lease {
+		for _, end := range h.ends {
+			if end > h.now {
+				n++
+			}
+		}
+		return n
+	}
+	for _, e := range h.ledger[c.Key] {
+		if h.now-e.at < (c.Window+longer).Milliseconds() && (longer > 0 || !e.gone) {
+			n += e.amount
+		}
+	}
+	return n
+}
+
+// wait is how long it takes until so much has room, by the ledger.
+func (h *usageHistory) wait(c budget.Claim, cost int) time.Duration {
+	now := h.now
+	defer func() { h.now = now }()
+	var exits []int64
+	for _, e := range h.ledger[c.Key] {
+		exits = append(exits, e.at+c.Window.Milliseconds())
+	}
+	slices.Sort(exits)
+	for _, h.now = range exits {
+		if h.now > now && h.used(c, 0)+cost <= c.Limit {
+			return time.Duration(h.now-now) * time.Millisecond
+		}
+	}
+	return 0
+}
+
+func (h *usageHistory) finish(t *rapid.T, a budget.Admission, used []int) {
+	h.note("finish %s with %v", a.ID, used)
+	require.NoError(t, h.Finish(t.Context(), a, used))
+	if _, known := h.ends[a.ID]; !known {
+		return
+	}
+	h.restamp()
+	delete(h.ends, a.ID)
+	for i, c := range a.Claims {
+		stays := 0
+		if used != nil {
+			stays = used[i]
+		}
+		if c.Form() == budget.Sum && stays > c.Cost {
+			h.ledger[c.Key] = append(h.ledger[c.Key], entry{a.ID, h.now, stays - c.Cost, c.Window, false})
+			continue
+		}
+		for j := range h.ledger[c.Key] {
+			if e := &h.ledger[c.Key][j]; e.id == a.ID {
+				e.amount = stays
+			}
+		}
+	}
+}
+
+// restamp gives what is stamped in the future the time now, and marks what has left its window, as a
+// store does when it writes: that is not undone when the clock goes back.
+func (h *usageHistory) restamp() {
+	for _, entries := range h.ledger {
+		for i := range entries {
+			e := &entries[i]
+			e.at = min(e.at, h.now)
+			e.gone = e.gone || h.now-e.at >= e.window.Milliseconds()
+		}
+	}
+}
+
+func (h *usageHistory) move(ms int64) {
+	h.now += ms
+	h.Clock.Set(h.now - Epoch)
+	h.note("move %d ms", ms)
+}
+
+func (h *usageHistory) note(format string, args ...any) {
+	h.lines = append(h.lines, fmt.Sprintf("%14d ", h.now-Epoch)+fmt.Sprintf(format, args...))
+}
+
+func (h *usageHistory) line(format string, args ...any) {
+	h.lines[len(h.lines)-1] += fmt.Sprintf(format, args...)
+}
+
+func (h *usageHistory) String() string { return strings.Join(h.lines, "\n") }

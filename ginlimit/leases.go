@@ -1,0 +1,95 @@
+package ginlimit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+)
+
+// leases renews the leases of all requests of a limiter that are under way, in one call every third of a
+// lease. Its goroutine lives as long as there is a lease.
+type leases struct {
+	store   budget.Store
+	timeout time.Duration
+	failed  func(ctx context.Context, message string, err error)
+
+	mu      sync.Mutex
+	held    map[budget.Held]int // to how many requests it belongs
+	running bool
+}
+
+const renewInterval = budget.LeaseTime / 3
+
+func (l *leases) hold(leases []budget.Held) {
+	if len(leases) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = make(map[budget.Held]int)
+	}
+	for _, h := range leases {
+		l.held[h]++
+	}
+	if !l.running {
+		l.running = true
+		go l.renew()
+	}
+}
+
+func (l *leases) release(leases []budget.Held) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range leases {
+		if l.held[h]--; l.held[h] <= 0 {
+			delete(l.held, h)
+		}
+	}
+}
+
+func (l *leases) renew() {
+	tick := time.NewTicker(renewInterval)
+	defer tick.Stop()
+	for range tick.C {
+		held := l.all()
+		if held == nil {
+			return
+		}
+		ctx, cancel := context.Background(), context.CancelFunc(func() {})
+		if l.timeout > 0 {
+			ctx, cancel = context.WithTimeout(ctx, l.timeout)
+		}
+		if err := l.store.Renew(ctx, held); err != nil {
+			l.failed(ctx, "ginlimit: the leases of requests under way could not be renewed", err)
+		}
+		cancel()
+	}
+}
+
+// all returns the leases that are held. Without any, whoever holds the next one starts a new goroutine.
+func (l *leases) all() []budget.Held {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.held) == 0 {
+		l.running = false
+		return nil
+	}
+	all := make([]budget.Held, 0, len(l.held))
+	for h := range l.held {
+		all = append(all, h)
+	}
+	return all
+}
+
+// leasesOf are the leases of an admission.
+func leasesOf(a budget.Admission) (held []budget.Held) {
+	for _, c := range a.Claims {
+		if c.Form() == budget.Lease {
+			held = append(held, budget.Held{Key: c.Key, ID: a.ID})
+		}
+	}
+	return held
+}

@@ -1,0 +1,89 @@
+-- admit.lua: decide one request against budgets of all forms, all or none.
+--
+-- KEYS[i]  one budget each, in the order in which a refusal is told; on a Cluster all share a slot. Its form:
+--          log    sorted set, an exact window of requests, as sliding_window.lua keeps it
+--          sum    string, a bounded window, as sums.lua describes it
+--          lease  sorted set, requests under way: score = end of the lease in ms, member = request id
+-- ARGV[1]  now_ms    as in clock.lua
+-- ARGV[2]  member    request id, the same for a repeat of this request
+-- ARGV[3…] form, window_ms, limit, cost, ttl_s of KEYS[1], of KEYS[2], …
+--          window_ms of a lease is how long it lasts unless it is renewed
+--          limit     of a lease -1 is none: it is then written and not counted
+--          cost      what the request takes of a sum; a log and a lease take 1. 0 never rejects
+--
+-- Reply: now_ms, and three integers a budget, in the order of KEYS.
+--   admitted: {1, used, 0} for each; used includes this request.
+--   rejected: the same for those that have room, without this request, and
+--             {0, used, retry_after_ms} for the first that has none, which ends the reply.
+--             -1 for retry_after_ms: the cost is above the whole limit, and will never pass.
+--
+-- All is looked at before anything is written: a key of another type fails the whole. A rejection writes
+-- nothing but the trims of logs and what a clock that came back needs (see sliding_window.lua, sums.lua).
+--
+-- A member that was admitted before is admitted again and counted once: the first lease remembers it, or the
+-- first log where there is no lease. The reply is then of the moment.
+--
+-- O(log N + expired entries) a log or lease, 61 records a sum. Redis 6.2 or newer.
+
+local member = argv[2]
+local forget = 300000 -- a request whose lease has ended may still be finished for so long
+
+local memory, lease -- what remembers admitted members, and if it is leases, how long they last
+for i = 1, #keys do
+  local form = argv[5 * i - 2]
+  if form == 'lease' then
+    memory, lease = keys[i], argv[5 * i - 1]
+    break
+  end
+  if form == 'log' and not memory then memory = keys[i] end
+end
+local admitted = call('ZSCORE', memory, member)
+
+local reply, totals, records = {time}, {}, {}
+for i = 1, #keys do
+  local key, at = keys[i], 5 * i - 2
+  local form, window, limit, cost, ttl = argv[at], argv[at + 1], argv[at + 2] + 0, argv[at + 3] + 0, argv[at + 4]
+  local used, retry_after, back = 0, nil, false
+  if form == 'log' then
+    used, retry_after = look(key, window, limit, member, ttl)
+  elseif form == 'sum' then
+    totals[i], records[i], back = read(key, window)
+    used = math.floor(totals[i])
+    if cost > limit then
+      retry_after = -1
+    elseif cost > 0 and used + cost > limit then
+      retry_after = wait(records[i], window, used + cost - limit)
+    end
+  else
+    used = call('ZCOUNT', key, '(' .. now, '+inf')
+    if limit >= 0 and used >= limit then retry_after = 1000 end
+  end
+  if admitted then retry_after = nil end
+  reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry_after and 0 or 1, used, retry_after or 0
+  if retry_after then
+    if back then write(key, totals[i], records[i], ttl) end -- so that the wait is true from now on
+    return reply
+  end
+end
+
+if admitted then
+  if lease then reply[1] = math.floor(admitted - lease) end
+  return reply
+end
+for i = 1, #keys do
+  local key, at = keys[i], 5 * i - 2
+  local form, window, cost, ttl = argv[at], argv[at + 1], argv[at + 3] + 0, argv[at + 4]
+  local taken = 1
+  if form == 'log' then
+    take(key, member, ttl)
+  elseif form == 'sum' then
+    taken = cost
+    if cost > 0 then write(key, totals[i] + cost, add(records[i], window, cost), ttl) end
+  else
+    call('ZREMRANGEBYSCORE', key, '0', format('%d', time - forget))
+    call('ZADD', key, format('%d', time + window), member)
+    call('PEXPIRE', key, format('%d', window + forget))
+  end
+  reply[3 * i] = math.floor(reply[3 * i] + taken)
+end
+return reply

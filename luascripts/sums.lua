@@ -1,0 +1,62 @@
+-- sums.lua: the prelude of the scripts that read bounded windows, behind clock.lua.
+--
+-- A bounded window is a string: the total, then a record of 16 bytes for each sixtieth of the window in which
+-- something was taken, oldest first: the time of the last taking there, and how much was taken. All are
+-- little-endian doubles. A record leaves with its time, so the window is late by less than a sixtieth and never
+-- early, and there are at most 61.
+
+local pack, unpack = struct.pack, struct.unpack
+local time = now + 0
+
+-- slice is the number of the sixtieth in which a time lies.
+local function slice(stamp, window) return math.floor(stamp / (window / 60)) end
+
+-- read returns the total and the records of a window at this time. Records of the future, from before the
+-- clock was set back, become one of now, and the third value says that there were any.
+local function read(key, window)
+  local text = redis.call('GET', key)
+  if not text then return 0, '' end
+  if #text % 16 ~= 8 then error('WRONGTYPE ' .. key .. ' holds no window') end
+  local total, first = unpack('<d', text), 9
+  while first < #text do
+    local stamp, weight = unpack('<dd', text, first)
+    if stamp > time - window then break end
+    total, first = total - weight, first + 16
+  end
+  local last, ahead = #text - 15, 0
+  while last >= first do
+    local stamp, weight = unpack('<dd', text, last)
+    if stamp <= time then break end
+    ahead, last = ahead + weight, last - 16
+  end
+  local records = string.sub(text, first, last + 15)
+  if ahead == 0 then return total, records end
+  return total, records .. pack('<dd', time, ahead), true
+end
+
+-- write keeps a window for as long as it may be asked for.
+local function write(key, total, records, ttl)
+  redis.call('SET', key, pack('<d', total) .. records, 'EX', ttl)
+end
+
+-- add returns the records with an amount that is taken now.
+local function add(records, window, amount)
+  if records ~= '' then
+    local stamp, weight = unpack('<dd', records, #records - 15)
+    if slice(stamp, window) == slice(time, window) then
+      return string.sub(records, 1, -17) .. pack('<dd', time, weight + amount)
+    end
+  end
+  return records .. pack('<dd', time, amount)
+end
+
+-- wait returns the ms until so much has left, at most the window.
+local function wait(records, window, amount)
+  for at = 1, #records, 16 do
+    local stamp, weight = unpack('<dd', records, at)
+    amount = amount - weight
+    if amount <= 0 then return math.max(1, math.ceil(stamp + window - time)) end
+  end
+  return window + 0
+end
+
