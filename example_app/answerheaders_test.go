@@ -70,7 +70,9 @@ func wantHeaders(t *testing.T, want, got http.Header) {
 // R18: when to come back passes with what says that one has to.
 func TestForwardedRetryAfter(t *testing.T) {
 	t.Parallel()
-	for status, passes := range map[int]bool{200: false, 400: false, 404: false, 429: true, 500: true, 503: true} {
+	for status, passes := range map[int]bool{
+		200: false, 400: false, 404: false, 429: true, 500: true, 503: true,
+	} {
 		a, _ := provider(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "7")
 			w.Header().Set("Retry-After-Ms", "6500")

@@ -12,7 +12,8 @@ import (
 )
 
 // demoAPIKeys stand in for API_KEYS on a developer's machine. Everybody knows them.
-const demoAPIKeys = "sk-free-demo=user_free:free,sk-pro-demo=user_pro:pro,sk-enterprise-demo=user_enterprise:enterprise"
+const demoAPIKeys = "sk-free-demo=user_free:free,sk-pro-demo=user_pro:pro," +
+	"sk-enterprise-demo=user_enterprise:enterprise"
 
 // caller is the owner of an API key.
 type caller struct {

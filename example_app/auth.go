@@ -15,7 +15,8 @@ const (
 )
 
 var (
-	errNoAPIKey = &apiError{http.StatusUnauthorized, "No API key was given. Send it as Authorization: Bearer KEY.",
+	errNoAPIKey = &apiError{http.StatusUnauthorized,
+		"No API key was given. Send it as Authorization: Bearer KEY.",
 		"authentication_error", nil, new("unauthenticated")}
 	errWrongAPIKey = &apiError{http.StatusUnauthorized, "The API key is not valid.",
 		"authentication_error", nil, new("invalid_api_key")}

@@ -42,7 +42,8 @@ func TestWhatNeedsAKey(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil)
 	for _, route := range []string{
-		"POST /v1/chat/completions", "GET /v1/models", "GET /v1/usage", "GET /v1", "GET /v1/", "GET /v1/no/such", "PUT /v1/models", "POST /v1/usage",
+		"POST /v1/chat/completions", "GET /v1/models", "GET /v1/usage", "GET /v1",
+		"GET /v1/", "GET /v1/no/such", "PUT /v1/models", "POST /v1/usage",
 	} {
 		a.sendRoute(t, route, "").wantError(t, 401, "authentication_error", nil, "unauthenticated")
 	}

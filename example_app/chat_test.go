@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -98,7 +97,8 @@ func TestStreamIsFlushed(t *testing.T) {
 	t.Parallel()
 	cfg, err := loadConfig(env{}.get)
 	require.NoError(t, err)
-	req := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody("Hello there", `,"stream":true`)))
+	body := strings.NewReader(chatBody("Hello there", `,"stream":true`))
+	req := httptest.NewRequest("POST", "/v1/chat/completions", body)
 	req.Header.Set("Authorization", "Bearer "+proKey)
 	got := &flushes{ResponseRecorder: httptest.NewRecorder()}
 	newRouter(cfg, ginlimit.NewMemoryLimiter()).ServeHTTP(got, req)
@@ -134,26 +134,30 @@ func TestMaxTokens(t *testing.T) {
 		var got completion
 		a.chat(t, proKey, "Hello there", fields).json(t, &got)
 		c := got.Choices[0]
-		require.Equal(t, want, fmt.Sprintf("%s|%s|%d", c.Message.Content, *c.FinishReason, got.Usage.CompletionTokens), fields)
+		said := fmt.Sprintf("%s|%s|%d", c.Message.Content, *c.FinishReason, got.Usage.CompletionTokens)
+		require.Equal(t, want, said, fields)
 	}
 }
 
 func TestMessageForms(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil)
-	for messages, want := range map[string]string{
-		`[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`:                       "You said: one",
-		`[{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}]`:      "You said: one two",
-		`[{"role":"user","content":[{"type":"image_url","image_url":{}},{"type":"text","text":"a"}]}]`: "You said: a",
-		`[{"role":"user","content":[]}]`:                 "Hello! What would you like to talk about?",
-		`[{"role":"user","content":null}]`:               "Hello! What would you like to talk about?",
-		`[{"role":"system","content":"Be short"}]`:       "Hello! What would you like to talk about?",
-		`[{"role":"user","content":"\ud800 漢字 \u0000"}]`: "You said: \ufffd 漢字 \u0000",
-	} {
+	rows := []struct{ messages, want string }{
+		{`[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]`, "You said: one"},
+		{`[{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}]`,
+			"You said: one two"},
+		{`[{"role":"user","content":[{"type":"image_url","image_url":{}},{"type":"text","text":"a"}]}]`,
+			"You said: a"},
+		{`[{"role":"user","content":[]}]`, "Hello! What would you like to talk about?"},
+		{`[{"role":"user","content":null}]`, "Hello! What would you like to talk about?"},
+		{`[{"role":"system","content":"Be short"}]`, "Hello! What would you like to talk about?"},
+		{`[{"role":"user","content":"\ud800 漢字 \u0000"}]`, "You said: \ufffd 漢字 \u0000"},
+	}
+	for _, row := range rows {
 		var got completion
-		a.send(t, "POST", "/v1/chat/completions", proKey, `{"model":"m","messages":`+messages+`}`).json(t, &got)
-		require.Len(t, got.Choices, 1, messages)
-		require.EqualValues(t, want, got.Choices[0].Message.Content, messages)
+		a.send(t, "POST", "/v1/chat/completions", proKey, `{"model":"m","messages":`+row.messages+`}`).json(t, &got)
+		require.Len(t, got.Choices, 1, row.messages)
+		require.EqualValues(t, row.want, got.Choices[0].Message.Content, row.messages)
 	}
 }
 
@@ -211,8 +215,9 @@ func TestBodyTooLarge(t *testing.T) {
 		read(t, a.open(t, req)).wantError(t, 413, "invalid_request_error", nil, "request_too_large")
 		require.Less(t, sent.read, 50<<20, name)
 	}
-	largest := bytes.Repeat([]byte(" "), defaultMaxBody-len(chatBody("Hi", "")))
-	require.Equal(t, 200, a.send(t, "POST", "/v1/chat/completions", proKey, chatBody("Hi", "")+string(largest)).status)
-	a.send(t, "POST", "/v1/chat/completions", proKey, chatBody("Hi", "")+string(largest)+" ").
+	body := chatBody("Hi", "")
+	largest := body + strings.Repeat(" ", defaultMaxBody-len(body))
+	require.Equal(t, 200, a.send(t, "POST", "/v1/chat/completions", proKey, largest).status)
+	a.send(t, "POST", "/v1/chat/completions", proKey, largest+" ").
 		wantError(t, 413, "invalid_request_error", nil, "request_too_large")
 }

@@ -33,7 +33,12 @@ type config struct {
 // repeats no value that may hold a secret.
 func loadConfig(getenv func(string) string) (config, error) {
 	get := func(name string) string { return strings.TrimSpace(getenv(name)) }
-	cfg := config{listenAddr: cmp.Or(get("LISTEN_ADDR"), "127.0.0.1:8080"), tiers: tiers.Default(), stallTime: stallTime}
+	cfg := config{
+		listenAddr: cmp.Or(get("LISTEN_ADDR"), "127.0.0.1:8080"),
+		tiers:      tiers.Default(),
+		maxBody:    defaultMaxBody,
+		stallTime:  stallTime,
+	}
 
 	loopback, err := isLoopback(cfg.listenAddr)
 	if err != nil {
@@ -47,7 +52,6 @@ func loadConfig(getenv func(string) string) (config, error) {
 			return config{}, fmt.Errorf("TIERS_FILE: %w", err)
 		}
 	}
-	cfg.maxBody = defaultMaxBody
 	if size := get("MAX_BODY_BYTES"); size != "" {
 		if cfg.maxBody, err = parseSize(size); err != nil {
 			return config{}, fmt.Errorf("MAX_BODY_BYTES %q: %w", size, err)
@@ -75,9 +79,11 @@ func loadConfig(getenv func(string) string) (config, error) {
 	case len(cfg.callers) == 0:
 		return config{}, errors.New("API_KEYS: must be set, the tiers of the demo keys are not in TIERS_FILE")
 	case public && !loopback:
-		return config{}, fmt.Errorf("API_KEYS: the demo keys are public, set your own to listen on LISTEN_ADDR %q", cfg.listenAddr)
+		return config{}, fmt.Errorf("API_KEYS: the demo keys are public, set your own to listen on LISTEN_ADDR %q",
+			cfg.listenAddr)
 	case public && cfg.upstreamURL != nil:
-		return config{}, errors.New("API_KEYS: the demo keys are public, set your own to spend on UPSTREAM_BASE_URL")
+		return config{}, errors.New(
+			"API_KEYS: the demo keys are public, set your own to spend on UPSTREAM_BASE_URL")
 	}
 	return cfg, nil
 }

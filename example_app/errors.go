@@ -27,7 +27,8 @@ var (
 		"invalid_request_error", nil, new("method_not_allowed")}
 	errNotJSON = &apiError{http.StatusBadRequest, "The request body is not a JSON object.",
 		"invalid_request_error", nil, new("invalid_json")}
-	errInternal = &apiError{http.StatusInternalServerError, "The server had an error while it processed the request.",
+	errInternal = &apiError{http.StatusInternalServerError,
+		"The server had an error while it processed the request.",
 		"api_error", nil, new("internal_error")}
 )
 
@@ -38,7 +39,8 @@ func invalid(param, message string) *apiError {
 
 // bodyTooLarge is the error about a request body of more than limit bytes.
 func bodyTooLarge(limit int64) *apiError {
-	return &apiError{http.StatusRequestEntityTooLarge, fmt.Sprintf("The request body is larger than %d bytes.", limit),
+	return &apiError{http.StatusRequestEntityTooLarge,
+		fmt.Sprintf("The request body is larger than %d bytes.", limit),
 		"invalid_request_error", nil, new("request_too_large")}
 }
 

@@ -24,7 +24,9 @@ func fuzzed(f *testing.F) http.Handler {
 	cfg, err := loadConfig(env{}.get)
 	require.NoError(f, err)
 	var minutes atomic.Int64
-	limiter := ginlimit.NewMemoryLimiter(ginlimit.WithClock(func() time.Time { return time.Unix(60*minutes.Add(1), 0) }))
+	limiter := ginlimit.NewMemoryLimiter(ginlimit.WithClock(func() time.Time {
+		return time.Unix(60*minutes.Add(1), 0)
+	}))
 	return newRouter(cfg, limiter)
 }
 
@@ -43,11 +45,16 @@ func wantErrorObject(t *testing.T, w *httptest.ResponseRecorder) {
 // FuzzAuthorization sends any Authorization header: whoever shows a key is its owner, everybody else
 // gets a 401.
 func FuzzAuthorization(f *testing.F) {
-	owners := map[string]string{"sk-free-demo": "user_free", "sk-pro-demo": "user_pro", "sk-enterprise-demo": "user_enterprise"}
+	owners := map[string]string{
+		"sk-free-demo": "user_free", "sk-pro-demo": "user_pro", "sk-enterprise-demo": "user_enterprise",
+	}
 	for _, header := range []string{
-		"", " ", "Bearer", "Bearer ", "Bearer sk-free-demo", "bearer sk-pro-demo", "BEARER   sk-enterprise-demo  ", "Bearer\tsk-free-demo",
-		"Basic sk-free-demo", "Basic dXNlcjpwYXNz", "sk-free-demo", " Bearer sk-free-demo", "Bearer sk-free-demo,Bearer sk-pro-demo",
-		"Bearer sk-free-demo sk-pro-demo", "Bearer SK-FREE-DEMO", "Bearer sk-free-demo\x00", "Bearer \xff\xfe", "Bearer user_free",
+		"", " ", "Bearer", "Bearer ", "Bearer sk-free-demo", "bearer sk-pro-demo", "BEARER   sk-enterprise-demo  ",
+		"Bearer\tsk-free-demo",
+		"Basic sk-free-demo", "Basic dXNlcjpwYXNz", "sk-free-demo", " Bearer sk-free-demo",
+		"Bearer sk-free-demo,Bearer sk-pro-demo",
+		"Bearer sk-free-demo sk-pro-demo", "Bearer SK-FREE-DEMO", "Bearer sk-free-demo\x00", "Bearer \xff\xfe",
+		"Bearer user_free",
 		"Bearer " + strings.Repeat("a", 100),
 	} {
 		f.Add(header)
@@ -81,15 +88,24 @@ func FuzzAuthorization(f *testing.F) {
 func FuzzChatBody(f *testing.F) {
 	for _, body := range []string{
 		"", "{", "null", "[]", `"text"`, "{}", `{"model":"any"}`,
-		chatBody("Hello there", ""), chatBody("", `,"max_tokens":1`), chatBody("naïve 日本語 👩‍👩‍👧", `,"max_completion_tokens":3,"n":1`),
-		chatBody("Hello there", `,"stream":true`), chatBody("Hi", `,"stream":true,"stream_options":{"include_usage":true},"max_tokens":2`),
-		chatBody("Hi", `,"n":2`), chatBody("Hi", `,"max_tokens":-1`), chatBody("Hi", `,"max_tokens":9223372036854775807`),
-		chatBody("Hi", `,"max_tokens":1e3`), chatBody("Hi", `,"stream":"yes"`), chatBody("Hi", `,"stream_options":null`),
-		`{"model":1,"messages":[]}`, `{"model":"any","messages":"Hi"}`, `{"model":"any","messages":[null]}`, `{"model":"any","messages":[1]}`,
-		`{"model":"any","messages":[{"role":"user","content":null}]}`, `{"model":"any","messages":[{"role":"user","content":[{"type":"text","text":"a"},{}]}]}`,
-		`{"model":"any","messages":[{"role":"user","content":[]}]}`, `{"model":"any","messages":[{"role":"user","content":{"a":1}}]}`,
-		`{"model":"any","messages":[{"role":"user","content":"\ud800\u0000"}]}`, `{"model":"any","messages":[{"role":"system"},{"role":"user","content":" \n "}]} `,
-		chatBody("one", "") + chatBody("two", ""), chatBody(strings.Repeat("ab \n", 50), ""), "\xef\xbb\xbf" + chatBody("Hi", ""),
+		chatBody("Hello there", ""), chatBody("", `,"max_tokens":1`),
+		chatBody("naïve 日本語 👩‍👩‍👧", `,"max_completion_tokens":3,"n":1`),
+		chatBody("Hello there", `,"stream":true`),
+		chatBody("Hi", `,"stream":true,"stream_options":{"include_usage":true},"max_tokens":2`),
+		chatBody("Hi", `,"n":2`), chatBody("Hi", `,"max_tokens":-1`),
+		chatBody("Hi", `,"max_tokens":9223372036854775807`),
+		chatBody("Hi", `,"max_tokens":1e3`), chatBody("Hi", `,"stream":"yes"`),
+		chatBody("Hi", `,"stream_options":null`),
+		`{"model":1,"messages":[]}`, `{"model":"any","messages":"Hi"}`, `{"model":"any","messages":[null]}`,
+		`{"model":"any","messages":[1]}`,
+		`{"model":"any","messages":[{"role":"user","content":null}]}`,
+		`{"model":"any","messages":[{"role":"user","content":[{"type":"text","text":"a"},{}]}]}`,
+		`{"model":"any","messages":[{"role":"user","content":[]}]}`,
+		`{"model":"any","messages":[{"role":"user","content":{"a":1}}]}`,
+		`{"model":"any","messages":[{"role":"user","content":"\ud800\u0000"}]}`,
+		`{"model":"any","messages":[{"role":"system"},{"role":"user","content":" \n "}]} `,
+		chatBody("one", "") + chatBody("two", ""), chatBody(strings.Repeat("ab \n", 50), ""),
+		"\xef\xbb\xbf" + chatBody("Hi", ""),
 		strings.Repeat("[", 100), `{"model":"any","messages":[{"role":"user","content":"` + "\xff\xc0" + `"}]}`,
 	} {
 		f.Add([]byte(body))
@@ -105,7 +121,8 @@ func FuzzChatBody(f *testing.F) {
 
 		require.NotEmpty(t, w.Header().Get("X-RateLimit-Remaining"), "whatever it is, it is counted")
 		if w.Code != http.StatusOK {
-			require.True(t, 400 <= w.Code && w.Code < 500 && w.Code != http.StatusTooManyRequests, "%d: %s", w.Code, w.Body)
+			require.True(t, 400 <= w.Code && w.Code < 500 && w.Code != http.StatusTooManyRequests,
+				"%d: %s", w.Code, w.Body)
 			wantErrorObject(t, w)
 			return
 		}

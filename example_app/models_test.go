@@ -25,7 +25,8 @@ func TestModelOfAnyName(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil)
 	for path, id := range map[string]string{
-		"gpt-4o": "gpt-4o", "org/model": "org/model", "org%2Fmodel": "org/model", "a%20b": "a b", "ft:x:y::z": "ft:x:y::z",
+		"gpt-4o": "gpt-4o", "org/model": "org/model", "org%2Fmodel": "org/model",
+		"a%20b": "a b", "ft:x:y::z": "ft:x:y::z",
 		"usage": "usage", "%E6%BC%A2": "漢",
 	} {
 		var got struct{ ID, Object string }
@@ -36,7 +37,8 @@ func TestModelOfAnyName(t *testing.T) {
 		require.Equal(t, "model", got.Object)
 	}
 	a.send(t, "GET", "/v1/models/", proKey, "").wantError(t, 404, "invalid_request_error", nil, "unknown_url")
-	a.send(t, "POST", "/v1/models/x", proKey, "").wantError(t, 405, "invalid_request_error", nil, "method_not_allowed")
+	a.send(t, "POST", "/v1/models/x", proKey, "").
+		wantError(t, 405, "invalid_request_error", nil, "method_not_allowed")
 }
 
 // R21: an id is forwarded as its caller wrote it, one segment or several.
@@ -64,12 +66,16 @@ func TestForwardedModel(t *testing.T) {
 // R21: no id leads out of the provider's list of models.
 func TestModelStaysBelowTheBase(t *testing.T) {
 	t.Parallel()
-	a, _ := provider(t, func(_ http.ResponseWriter, r *http.Request) { t.Error("reached the provider", r.RequestURI) })
+	a, _ := provider(t, func(_ http.ResponseWriter, r *http.Request) {
+		t.Error("reached the provider", r.RequestURI)
+	})
 	for _, path := range []string{
 		".", "..", "../files", "../../admin", "x/../../files", "x/..", "./x", "x/.", "%2e%2e/files", "..%2Ffiles",
 		"%2E%2E%2Ffiles", "x%2F..%2F..%2Ffiles", ".%2e/files", "%252e%252e%252ffiles", "..%252ffiles", "..%5Cfiles",
-		"..%5cfiles", "..;/files", "..;x=1/files", "..%00/files", "..%3Fx", "..%23x", "%2Ffiles", "/files", "x//files",
-		"x/", "x%2F", "x%0d%0aHost:%20y", "..%c0%affiles", "%ff", "x%20y", "...", "%EF%BC%8E%EF%BC%8E/files", "x%3Fy",
+		"..%5cfiles", "..;/files", "..;x=1/files", "..%00/files", "..%3Fx", "..%23x",
+		"%2Ffiles", "/files", "x//files",
+		"x/", "x%2F", "x%0d%0aHost:%20y", "..%c0%affiles", "%ff", "x%20y", "...",
+		"%EF%BC%8E%EF%BC%8E/files", "x%3Fy",
 		"x%23y", "%25", "x%7Fy", "https://h.invalid/x",
 	} {
 		got := a.send(t, "GET", "/v1/models/"+path, ownKey, "")

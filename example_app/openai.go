@@ -61,7 +61,9 @@ type completion struct {
 }
 
 func newCompletion(object, model string) completion {
-	return completion{ID: "chatcmpl-" + uuid.NewString(), Object: object, Created: time.Now().Unix(), Model: model}
+	return completion{
+		ID: "chatcmpl-" + uuid.NewString(), Object: object, Created: time.Now().Unix(), Model: model,
+	}
 }
 
 // choice has a message in a completion, a delta in a chunk.

@@ -15,7 +15,9 @@ import (
 
 // newLimiter counts in Redis, or in memory when there are no URLs. Redis need not be up yet: until
 // it is, limited requests are answered with 503.
-func newLimiter(ctx context.Context, redisURLs []string) (limiter *ginlimit.Limiter, closeLimiter func() error, err error) {
+func newLimiter(ctx context.Context, redisURLs []string) (
+	limiter *ginlimit.Limiter, closeLimiter func() error, err error,
+) {
 	if len(redisURLs) == 0 {
 		return ginlimit.NewMemoryLimiter(), func() error { return nil }, nil
 	}

@@ -45,7 +45,9 @@ func talker(t *testing.T, pause time.Duration) (base string, left <-chan struct{
 
 // startWithStall runs the app with another time for readers that stall, and returns its address and what
 // run would return.
-func startWithStall(t *testing.T, stall time.Duration, base string) (addr string, stop func(), ended <-chan error) {
+func startWithStall(t *testing.T, stall time.Duration, base string) (
+	addr string, stop func(), ended <-chan error,
+) {
 	t.Helper()
 	cfg, err := loadConfig(env{"API_KEYS": ownKey + "=me:pro", "UPSTREAM_BASE_URL": base}.get)
 	require.NoError(t, err)
@@ -113,7 +115,8 @@ func TestReaderIsSlow(t *testing.T) {
 		client := pipe(t, &http.Server{Handler: router})
 		answers := bufio.NewReader(client)
 		ask := func(path string) io.Reader {
-			fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n", path)
+			fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\n"+
+				"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n", path)
 			for _, status := range []int{100, 200} { // the server says 100 before a handler writes
 				res, err := http.ReadResponse(answers, nil)
 				require.NoError(t, err)
@@ -162,7 +165,8 @@ func TestStreamTakesItsTime(t *testing.T) {
 	t.Cleanup(p.Close)
 	addr, _, _ := startWithStall(t, stall, p.URL)
 	a := &app{url: "http://" + addr}
-	require.Equal(t, strings.Repeat("data: word\n\n", 2), a.send(t, "POST", "/v1/chat/completions", ownKey, "").body)
+	got := a.send(t, "POST", "/v1/chat/completions", ownKey, "")
+	require.Equal(t, strings.Repeat("data: word\n\n", 2), got.body)
 }
 
 // pipe serves one connection without a buffer, on whose other end the test is.

@@ -28,7 +28,8 @@ func TestCount(t *testing.T) {
 func TestCountOfLongText(t *testing.T) {
 	t.Parallel()
 	tokens := newTokenizer()
-	words := []string{"Rate", "limits,", "counted", "42", "1234567", "(exactly)", "漢字", "don't", "é", "https://example.com/a?b=c", "\n", "\n\nNext:", "\ttab"}
+	words := []string{"Rate", "limits,", "counted", "42", "1234567", "(exactly)", "漢字", "don't", "é",
+		"https://example.com/a?b=c", "\n", "\n\nNext:", "\ttab"}
 	var text strings.Builder
 	for range 5_000 {
 		text.WriteString(" " + words[rand.IntN(len(words))])
@@ -42,7 +43,9 @@ func TestCountOfLongText(t *testing.T) {
 func TestCountOfHostileText(t *testing.T) {
 	t.Parallel()
 	tokens := newTokenizer()
-	for _, pattern := range []string{"a", "A", " ", " \n", "\n \t", "  x", "\u00a0\n", "!", "漢", "\U0001f600", "\u0301", "\x00"} {
+	for _, pattern := range []string{
+		"a", "A", " ", " \n", "\n \t", "  x", "\u00a0\n", "!", "漢", "\U0001f600", "\u0301", "\x00",
+	} {
 		text := strings.Repeat(pattern, (128<<10)/len(pattern))
 		began := time.Now()
 		n := tokens.count(text)

@@ -35,7 +35,8 @@ func TestForwardedRequest(t *testing.T) {
 		seen <- r
 	})
 	req := a.request(t, "POST", "/v1/chat/completions?beta=1", ownKey, strings.NewReader("any body"))
-	private := []string{"Cookie", "Api-Key", "OpenAI-Organization", "X-Forwarded-For", "X-Forwarded-Host", "Forwarded",
+	private := []string{"Cookie", "Api-Key", "OpenAI-Organization", "X-Forwarded-For",
+		"X-Forwarded-Host", "Forwarded",
 		"Keep-Alive", "Te", "Upgrade", "Connection", "Expect", "Proxy-Authorization", "X-Hop"}
 	for _, name := range private {
 		req.Header.Set(name, "secret")
@@ -48,7 +49,8 @@ func TestForwardedRequest(t *testing.T) {
 
 	got := <-seen
 	body, _ := io.ReadAll(got.Body)
-	require.Equal(t, "POST /base/v1/chat/completions?beta=1 any body", fmt.Sprint(got.Method, " ", got.URL, " ", string(body)))
+	require.Equal(t, "POST /base/v1/chat/completions?beta=1 any body",
+		fmt.Sprint(got.Method, " ", got.URL, " ", string(body)))
 	require.Equal(t, "http://"+got.Host, p.URL)
 	require.Equal(t, []string{"Bearer sk-upstream"}, got.Header["Authorization"])
 	require.Equal(t, "mine", got.Header.Get("X-Request-Tag"))
@@ -68,7 +70,9 @@ func TestForwardedRequest(t *testing.T) {
 func TestBaseURLs(t *testing.T) {
 	t.Parallel()
 	seen := make(chan string, 1)
-	p := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.RequestURI }))
+	p := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen <- r.RequestURI
+	}))
 	t.Cleanup(p.Close)
 	for base, want := range map[string]string{
 		"":          "/models",

@@ -33,7 +33,8 @@ type usageBudget struct {
 	RetryAfter int    `json:"retry_after"` // seconds; 0 while there is room
 }
 
-// newUsageReport shows every budget that was looked at. No number is negative, also after a limit was lowered.
+// newUsageReport shows every budget that was looked at. No number is negative, also after a limit was
+// lowered.
 func newUsageReport(subject ginlimit.Subject, decisions []ginlimit.Decision) usageReport {
 	report := usageReport{"usage", subject.UserID, subject.Tier, []usageBudget{}}
 	for _, d := range decisions {
@@ -61,7 +62,9 @@ func windowName(d ginlimit.Decision) string {
 }
 
 // showUsage answers GET /v1/usage with the caller's budgets. It takes nothing, so asking costs nothing.
-func showUsage(limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, table *tiers.Store) gin.HandlerFunc {
+func showUsage(
+	limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, table *tiers.Store,
+) gin.HandlerFunc {
 	var logged logRate
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()

@@ -75,7 +75,8 @@ func TestRedisDown(t *testing.T) {
 	t.Parallel()
 	const nobody = "127.0.0.1:1"
 	a := start(t, env{"REDIS_URL": "redis://:sk-secret@" + nobody})
-	for _, route := range []string{"GET /v1/usage", "GET /v1/models", "POST /v1/chat/completions", "GET /v1/no/such"} {
+	for _, route := range []string{"GET /v1/usage", "GET /v1/models",
+		"POST /v1/chat/completions", "GET /v1/no/such"} {
 		res := a.sendRoute(t, route, proKey)
 		res.wantError(t, 503, "api_error", nil, "rate_limiter_unavailable")
 		require.Equal(t, "1", res.header.Get("Retry-After"))
