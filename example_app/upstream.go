@@ -20,8 +20,9 @@ var privateHeaders = []string{
 // upstream is an OpenAI-compatible provider. It gets the callers' requests, and its answers go back as they
 // come. Its own 429 passes through, with its Retry-After.
 type upstream struct {
-	proxy  *httputil.ReverseProxy
-	logged logRate
+	proxy       *httputil.ReverseProxy
+	refused     logRate // of lines about it
+	unreachable logRate
 }
 
 // newUpstream takes a base URL as OpenAI SDKs do, such as https://api.openai.com/v1.
@@ -82,17 +83,15 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has left
 	}
-	refused, ok := errors.AsType[refusal](err)
-	if u.logged.allow() {
-		if ok {
+	if refused, ok := errors.AsType[refusal](err); ok {
+		if u.refused.allow() {
 			slog.Error("the provider refuses this service", "status", refused.status)
-		} else {
-			slog.Error("the provider cannot be reached", "error", err)
 		}
-	}
-	if ok {
 		errUpstreamRefused.writeTo(w)
-	} else {
-		errUpstreamUnreachable.writeTo(w)
+		return
 	}
+	if u.unreachable.allow() {
+		slog.Error("the provider cannot be reached", "error", err)
+	}
+	errUpstreamUnreachable.writeTo(w)
 }
