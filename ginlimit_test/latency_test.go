@@ -24,14 +24,19 @@ func TestLatencyBound(t *testing.T) {
 	lag := faulttest.MeasureLag(t)
 	for name, o := range outages {
 		for mode, opts := range modes {
-			for _, connections := range []string{"warm", "cold"} {
-				t.Run(fmt.Sprintf("%s, %s, %s", name, mode, connections), func(t *testing.T) {
+			for _, form := range []string{"warm", "cold", "a request deadline of 90 ms"} {
+				t.Run(fmt.Sprintf("%s, %s, %s", name, mode, form), func(t *testing.T) {
 					t.Parallel()
 					s := newSite(t, o.query)
 					took := &stopwatch{}
 					opts := append(opts[:len(opts):len(opts)], ginlimit.WithTiers(table(t, 1, 9)))
-					api := serve(t, took.measure, ginlimit.New(ginlimit.NewLimiter(s.rdb), resolver, opts...))
-					if connections == "warm" {
+					bound, deadline := ginlimit.DefaultTimeout, time.Minute
+					if form != "warm" && form != "cold" {
+						bound, deadline = requestDeadline*4/5, requestDeadline
+					}
+					api := serve(t, took.measure, withDeadline(deadline),
+						ginlimit.New(ginlimit.NewLimiter(s.rdb), resolver, opts...))
+					if form != "cold" {
 						awaitDecisions(t, api)
 					}
 
@@ -48,7 +53,7 @@ func TestLatencyBound(t *testing.T) {
 					}
 					failed := took.all()
 					for i, d := range failed {
-						require.LessOrEqual(t, d.Length(), lag.Allow(ginlimit.DefaultTimeout, d), "decision %d", i)
+						require.LessOrEqual(t, d.Length(), lag.Allow(bound, d), "decision %d", i)
 					}
 					require.Less(t, median(failed[5:]), time.Millisecond, "an open breaker does not ask")
 

@@ -17,11 +17,20 @@ type fault struct {
 	promoted bool             // enforcement is back when a replica was promoted, and clients have learned of it
 	victims  func(*user) bool // whom it concerns; nil is everybody
 	clusters bool             // it needs run.cluster
+	deadline time.Duration    // of the requests themselves; 0 is none
 	inject   func(*run)       // serves, inflicts, heals
 	verify   func(*run)       // asserts what is peculiar to it
 }
 
 func (f fault) concerns(u *user) bool { return f.victims == nil || f.victims(u) }
+
+// decidesWithin is the longest that a decision takes: of a request's own time a fifth is left for its answer.
+func (f fault) decidesWithin() time.Duration {
+	if f.deadline > 0 {
+		return f.deadline * 4 / 5
+	}
+	return ginlimit.DefaultTimeout
+}
 
 func (f fault) backWithin() time.Duration {
 	if f.promoted {

@@ -23,6 +23,8 @@ var clusterFaults = []fault{
 	{name: "Cluster: a master hung, its replica promoted", bound: lostAll,
 		opens: true, clusters: true, promoted: true, victims: notFree,
 		inject: func(r *run) { loseMaster(r, r.cluster.Nodes[1], (*redistest.Server).Pause) }},
+	{name: "Cluster: one shard dead, no replica", bound: lostAll, opens: true, victims: notFree,
+		inject: loseShard, verify: othersAreServed},
 	{name: "Sentinel: the master killed, its replica promoted", bound: lostAll, opens: true, promoted: true,
 		inject: loseSentinelMaster},
 }
@@ -80,17 +82,43 @@ func slotsMove(r *run) {
 
 func notFree(u *user) bool { return u.profile != free }
 
-// loseMaster takes a master away that has all users but the free ones.
-func loseMaster(r *run, victim *redistest.Server, lose func(*redistest.Server)) {
+// placeOn has all users but the free ones on a master, and those elsewhere.
+func (r *run) placeOn(victim *redistest.Server) {
 	admin := r.cluster.Client(r.T)
 	r.place = func(u *user) bool {
 		owner, err := admin.MasterForKey(r.Context(), "{"+u.id+"}")
 		require.NoError(r, err)
 		return notFree(u) == (owner.Options().Addr == victim.Addr)
 	}
+}
+
+// loseMaster takes a master away that has all users but the free ones.
+func loseMaster(r *run, victim *redistest.Server, lose func(*redistest.Server)) {
+	r.placeOn(victim)
 	r.onCluster()
 	r.inflict(func() { lose(victim) }, 500*time.Millisecond)
 	r.heal(func() { require.NotEqual(r, victim, r.cluster.MasterOf(r, r.key(r.users[nil][0], time.Minute))) })
+}
+
+// loseShard kills a master that has all users but the free ones, and no replica, in a Cluster that goes on
+// serving its other slots.
+func loseShard(r *run) {
+	r.cluster = redistest.StartCluster(r.T, 3, 0)
+	for _, node := range r.cluster.Nodes {
+		set := node.Client(r.T).ConfigSet(r.Context(), "cluster-require-full-coverage", "no")
+		require.NoError(r, set.Err())
+	}
+	victim := r.cluster.Nodes[0]
+	r.placeOn(victim)
+	r.onCluster()
+	r.inflict(victim.Kill, 1500*time.Millisecond)
+	r.heal(func() {
+		victim.Restart()
+		node := victim.Client(r.T)
+		require.Eventually(r, func() bool { // it takes writes again two seconds after its start
+			return strings.Contains(node.ClusterInfo(context.Background()).Val(), "cluster_state:ok")
+		}, 30*time.Second, 5*time.Millisecond)
+	})
 }
 
 // loseSentinelMaster kills the master of a Sentinel set, to which clients have connected with the settings of

@@ -37,6 +37,12 @@ var serverFaults = []fault{
 			srv.Pause()
 			return srv.Resume
 		})},
+	{name: "Redis hung, requests with a deadline of 90 ms", bound: nothing, opens: true,
+		deadline: 90 * time.Millisecond,
+		inject: onOneServer(nil, func(_ *run, srv *redistest.Server) func() {
+			srv.Pause()
+			return srv.Resume
+		})},
 	{name: "memory full (noeviction)", bound: nothing,
 		inject: onOneServer(nil, func(r *run, srv *redistest.Server) func() {
 			admin := srv.Client(r.T)

@@ -53,7 +53,7 @@ func (c *call) String() string {
 }
 
 // byRedis tells whether Redis decided it, as against a failure policy.
-func (c *call) byRedis() bool { return c.verdict.err == nil }
+func (c *call) byRedis() bool { return c.verdict.err == nil && c.verdict.outcome != "" }
 
 // when is the span within which the request was decided, as its caller knows it.
 func (c *call) when() faulttest.Span { return faulttest.Span{Begin: c.sent, End: c.back} }

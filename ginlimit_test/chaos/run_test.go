@@ -73,6 +73,7 @@ func (r *run) serve(admin redis.UniversalClient, connect func() redis.UniversalC
 		client := connect()
 		r.Cleanup(func() { _ = client.Close() })
 		s := newService(r.T, p, client, opts...)
+		s.deadline = r.fault.deadline
 		r.services = append(r.services, s)
 		r.users[s] = []*user{
 			r.newUser(free, "/atomic", wide),

@@ -59,6 +59,8 @@ type service struct {
 	url    string
 	client redis.UniversalClient
 
+	deadline time.Duration // of requests; 0 is none; set before the first one
+
 	mu       sync.Mutex
 	verdicts map[string]verdict
 }
@@ -106,7 +108,13 @@ func (s *service) time(c *gin.Context) {
 	c.Set("user_id", c.GetHeader(headerUser))
 	c.Set("tier", c.GetHeader(headerTier))
 	v := &verdict{}
-	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), verdictKey{}, v))
+	ctx := context.WithValue(c.Request.Context(), verdictKey{}, v)
+	if s.deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.deadline)
+		defer cancel()
+	}
+	c.Request = c.Request.WithContext(ctx)
 	v.decision.Begin = time.Now()
 	c.Next()
 	if v.decision.End.IsZero() {

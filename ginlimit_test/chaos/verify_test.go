@@ -107,6 +107,9 @@ func (r *run) verifyAnswer(c *call) {
 	limited := len(c.header.Values(ginlimit.HeaderLimit)) == 1
 	want := http.StatusServiceUnavailable
 	switch {
+	case r.fault.deadline > 0 && c.verdict.outcome == "":
+		// Its own deadline has passed: only on a machine that had no time for it.
+		require.Greater(r, r.lag.During(c.verdict.decision), faulttest.Computing, about)
 	case !c.byRedis() && c.service.policy == open:
 		want = http.StatusOK
 		require.False(r, limited, "%s: an unlimited pass has no limit headers", about)
@@ -179,7 +182,7 @@ func (r *run) verifyLatency(res *result) {
 	var instant []time.Duration
 	for _, c := range r.load.all() {
 		d := c.verdict.decision
-		require.LessOrEqual(r, d.Length(), r.lag.Allow(ginlimit.DefaultTimeout, d), "%v", c)
+		require.LessOrEqual(r, d.Length(), r.lag.Allow(r.fault.decidesWithin(), d), "%v", c)
 		if c.breakerWasOpen() {
 			instant = append(instant, d.Length())
 		}
