@@ -34,7 +34,7 @@ func TestAtomicWindowsOfAUserWhoseSlotIsHalfMoved(t *testing.T) {
 			t.Run(name+", "+client, func(t *testing.T) {
 				limits := tiers.Limits{PerMinute: 3, PerDay: 5}
 				told := &events{}
-				l := ginlimit.NewLimiter(rdb)
+				l := ginlimit.NewLimiter(rdb, ginlimit.WithTimeout(time.Second)) // for a machine that is busy
 				api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 3, 5)),
 					ginlimit.WithAtomicWindows(), ginlimit.WithObserver(told)))
 				user := s.user(t, s.Nodes[0])
