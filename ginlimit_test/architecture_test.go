@@ -38,13 +38,24 @@ func TestInternalImportsRunOneWay(t *testing.T) {
 	require.Len(t, allowed, seen)
 }
 
+// What only a sub-package needs, nobody builds who does not import that.
+func TestFaceIsLight(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../ginlimit", "../tiers").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "github.com/gin-tiers/ratelimit/tiers\n")
+	for _, heavy := range []string{"fsnotify", "prometheus", "opentelemetry", "testify", "net/http/httptest"} {
+		require.NotContains(t, string(out), heavy)
+	}
+}
+
 // Imports run one way: what each folder may import of other modules and of this one. Tests are not
 // looked at.
 func TestImportsRunOneWay(t *testing.T) {
 	const module = "github.com/gin-tiers/ratelimit/"
 	allowed := map[string][]string{
 		"luascripts": {"github.com/redis/go-redis/"},
-		"tiers":      {"github.com/go-playground/validator/", "go.yaml.in/yaml/"},
+		"tiers": {module + "tiers", "github.com/go-playground/validator/", "go.yaml.in/yaml/",
+			"github.com/fsnotify/"},
 		"ginlimit": {module + "luascripts", module + "tiers", module + "ginlimit/", "github.com/gin-gonic/gin",
 			"github.com/redis/go-redis/",
 			"github.com/google/uuid", "github.com/hashicorp/golang-lru/", "github.com/sony/gobreaker/",

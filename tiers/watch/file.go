@@ -1,0 +1,172 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+const (
+	// quiet is how long nothing must happen to the file before it is read: writing takes several steps.
+	quiet = 100 * time.Millisecond
+	// always is how often the file is read although nothing has happened to it.
+	always = time.Minute
+)
+
+// File is a tier file, and the table that it last held. It is safe for concurrent use. Make one with [Open].
+type File struct {
+	path   string
+	checks []func(*tiers.Store) error
+	always time.Duration
+	store  atomic.Pointer[tiers.Store]
+}
+
+// Open loads the tier file at path as [tiers.LoadFile] does; errors are the same. A table also has to pass
+// the checks, now and at every change: a program says in them what it needs of a table, say the tiers that
+// its users have. The error of a check is wrapped.
+func Open(path string, checks ...func(*tiers.Store) error) (*File, error) {
+	absolute, err := filepath.Abs(path) // the working directory may change
+	if err != nil {
+		return nil, fmt.Errorf("tiers/watch: %w", err)
+	}
+	f := &File{path: absolute, checks: checks, always: always}
+	s, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	f.store.Store(s)
+	return f, nil
+}
+
+// Store returns the table that the file last held without an error. It is never nil. The pointer changes when
+// the table does and not otherwise. The cost is one atomic load.
+func (f *File) Store() *tiers.Store { return f.store.Load() }
+
+// Watch follows the file until ctx is over, and then returns nil. Call it once, in a goroutine of your own.
+// It returns an error at once where nothing can be watched.
+//
+// It calls report, one call at a time, with each new table, after [File.Store] returns it, and with a nil
+// table and an error when a table could not be taken: once an error, not once a look. When the file is good
+// again after an error it reports the table, changed or not. Without report it writes to slog's default
+// logger.
+func (f *File) Watch(ctx context.Context, report func(*tiers.Store, error)) error {
+	if report == nil {
+		report = f.log
+	}
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("tiers/watch: %w", err)
+	}
+	defer events.Close()
+	w := watcher{File: f, events: events, report: report}
+	if err := w.follow(); err != nil {
+		return err
+	}
+
+	settled := time.NewTimer(0) // the file may have changed since Open
+	defer settled.Stop()
+	ticker := time.NewTicker(f.always)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event := <-events.Events:
+			if w.way[event.Name] || w.directories[event.Name] {
+				settled.Reset(quiet)
+			}
+		case <-events.Errors: // events were lost
+			settled.Reset(quiet)
+		case <-settled.C:
+			w.look()
+		case <-ticker.C:
+			w.look()
+		}
+	}
+}
+
+// load reads the file as it is now.
+func (f *File) load() (*tiers.Store, error) {
+	s, err := tiers.LoadFile(f.path)
+	if err != nil {
+		return nil, err
+	}
+	for _, check := range f.checks {
+		if err := check(s); err != nil {
+			return nil, fmt.Errorf("tiers/watch: %w (in %s)", err, f.path)
+		}
+	}
+	return s, nil
+}
+
+func (f *File) log(s *tiers.Store, err error) {
+	if err != nil {
+		slog.Error("tiers/watch: the tier file cannot be used, the last good one counts", "error", err)
+		return
+	}
+	slog.Info("tiers/watch: the tier file counts from now on", "path", f.path, "tiers", s.Tiers())
+}
+
+// watcher is what one Watch knows.
+type watcher struct {
+	*File
+	events *fsnotify.Watcher
+	report func(*tiers.Store, error)
+	failed string // the error of the last look, or ""
+
+	way         map[string]bool // what decides which file it is; see wayTo
+	directories map[string]bool // that are watched, since they hold the way
+}
+
+// look takes the file's table, if it is another one, and reports what there is to report.
+func (w *watcher) look() {
+	err := w.follow() // before the file is read: what happens to it from now on is an event
+	s, loadErr := w.load()
+	changed := loadErr == nil && !reflect.DeepEqual(s, w.Store())
+	if changed {
+		w.store.Store(s)
+	}
+	failed := ""
+	switch {
+	case loadErr != nil: // says more than that a directory is not there
+		err, failed = loadErr, loadErr.Error()
+	case err != nil:
+		failed = err.Error()
+	}
+	if changed || failed == "" && w.failed != "" {
+		w.report(w.Store(), nil)
+	}
+	if failed != "" && failed != w.failed {
+		w.report(nil, err)
+	}
+	w.failed = failed
+}
+
+// follow watches the directories that hold the way to the file, and no others.
+func (w *watcher) follow() error {
+	w.way, w.directories = wayTo(w.path), make(map[string]bool)
+	for step := range w.way {
+		w.directories[filepath.Dir(step)] = true
+	}
+	for _, old := range w.events.WatchList() {
+		if !w.directories[old] {
+			_ = w.events.Remove(old) // fails where the directory is gone, and the watch with it
+		}
+	}
+	var errs []error
+	for directory := range w.directories {
+		if err := w.events.Add(directory); err != nil {
+			errs = append(errs, fmt.Errorf("tiers/watch: %s: %w", directory, err))
+		}
+	}
+	return errors.Join(errs...)
+}
