@@ -142,7 +142,7 @@ func (e *engine) lookupFailed(ctx context.Context, r *request, err error) ending
 		}
 		return unavailable
 	}
-	if e.lookups.allow(time.Now()) {
+	if shouldLog(err, e.lookups) {
 		slog.ErrorContext(ctx, "ginlimit: tier lookup failed", "error", err)
 	}
 	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))

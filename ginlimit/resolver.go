@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -47,13 +49,15 @@ func (f TierResolverFunc) ResolveTier(c *gin.Context) (Subject, error) { return 
 // as a numeric claim of a token: a json.Number that is whole, or a float that is whole and so small that no
 // digits were lost (a float64 below 2^53, a float32 below 2^24). 8421 is one id in all of these forms.
 // Missing, nil or empty is ErrNoSubject. The tier is a tiers.Tier or a string; missing or nil is the fallback
-// tier. Anything else is an error that names the key, the type and the rule.
+// tier. Anything else is an error that names the key, the type and the rule; it is logged once, not for every
+// request.
 func FromContext(userKey, tierKey string) TierResolver {
+	badUser, badTier := &sync.Once{}, &sync.Once{}
 	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
 		value, _ := c.Get(userKey)
 		id, err := userIDOf(value)
 		if err != nil {
-			return Subject{}, fmt.Errorf("ginlimit: user id under %q: %w", userKey, err)
+			return Subject{}, misfitError{fmt.Errorf("ginlimit: user id under %q: %w", userKey, err), badUser}
 		}
 		if id == "" {
 			return Subject{}, ErrNoSubject
@@ -61,10 +65,31 @@ func FromContext(userKey, tierKey string) TierResolver {
 		value, _ = c.Get(tierKey)
 		tier, err := tierOf(value)
 		if err != nil {
-			return Subject{}, fmt.Errorf("ginlimit: tier under %q: %w", tierKey, err)
+			return Subject{}, misfitError{fmt.Errorf("ginlimit: tier under %q: %w", tierKey, err), badTier}
 		}
 		return Subject{UserID: id, Tier: tier}, nil
 	})
+}
+
+// misfitError is an error of what the auth middleware stores. Waiting mends nothing, and every request may
+// meet it, so it is logged once for a resolver.
+type misfitError struct {
+	error
+	once *sync.Once
+}
+
+func (e misfitError) Unwrap() error { return e.error }
+
+// shouldLog reports whether a resolver's error is to be logged: a misfit once, others as often as rate
+// allows.
+func shouldLog(err error, rate *logRate) bool {
+	misfit, ok := errors.AsType[misfitError](err)
+	if !ok {
+		return rate.allow(time.Now())
+	}
+	first := false
+	misfit.once.Do(func() { first = true })
+	return first
 }
 
 func tierOf(value any) (tiers.Tier, error) {

@@ -2,10 +2,15 @@ package ginlimit
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/google/uuid"
@@ -150,6 +155,42 @@ func TestFromContextReadsTheTier(t *testing.T) {
 			require.Equal(t, Subject{UserID: "alice", Tier: tt.want}, got)
 		})
 	}
+}
+
+// Case R12: what the auth middleware stores does not change by itself, so a misfit is told once, however long
+// it lasts; and also where another error of a look-up has just been logged.
+func TestFromContextMisfitIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := captureLogs(t)
+		resolver, broken := FromContext("user", "tier"), true
+		limit := New(NewMemoryLimiter(), TierResolverFunc(func(c *gin.Context) (Subject, error) {
+			if broken {
+				return Subject{}, errors.New("database is down")
+			}
+			s, err := resolver.ResolveTier(c)
+			if err != nil {
+				err = fmt.Errorf("resolver: %w", err)
+			}
+			return s, err
+		}))
+		ask := func(user any) {
+			c := testContext(map[any]any{"user": user})
+			limit(c)
+			require.Equal(t, http.StatusServiceUnavailable, c.Writer.Status())
+		}
+		ask(nil)
+		broken = false
+		for range 200 {
+			ask(1.5)
+			ask(math.NaN())
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, 1, strings.Count(logs(), "database is down"))
+		require.Equal(t, 1, strings.Count(logs(), "is no whole number below 2^53"))
+		broken = true
+		ask(nil)
+		require.Equal(t, 2, strings.Count(logs(), "database is down"), "others are logged as ever")
+	})
 }
 
 func TestHashedID(t *testing.T) {
