@@ -56,10 +56,11 @@ func TestImportsRunOneWay(t *testing.T) {
 		"luascripts": {"github.com/redis/go-redis/"},
 		"tiers": {module + "tiers", "github.com/go-playground/validator/", "go.yaml.in/yaml/",
 			"github.com/fsnotify/"},
-		"ginlimit": {module + "luascripts", module + "tiers", module + "ginlimit/", "github.com/gin-gonic/gin",
+		"ginlimit": {module + "luascripts", module + "tiers", module + "ginlimit", "github.com/gin-gonic/gin",
 			"github.com/redis/go-redis/",
 			"github.com/google/uuid", "github.com/hashicorp/golang-lru/", "github.com/sony/gobreaker/",
-			"github.com/stretchr/testify/", "pgregory.net/rapid"},
+			"github.com/stretchr/testify/", "pgregory.net/rapid", "github.com/tiktoken-go/tokenizer/",
+			"github.com/tidwall/gjson"},
 		"example_app":   {module + "luascripts", module + "tiers", module + "ginlimit", "github.com/"},
 		"ginlimit_test": {module, "github.com/"},
 	}
