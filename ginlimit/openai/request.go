@@ -38,6 +38,7 @@ type request struct {
 	counted int // tokens of the prompt; 0 = not counted yet
 
 	streamOptions streamOptions
+	asked         bool // the body was changed so that it asks for the usage
 }
 
 // promptTokens counts the prompt, once.

@@ -28,7 +28,7 @@ func readStreamOptions(value gjson.Result) streamOptions {
 // asksForUsage returns the body of a streamed completion changed so that it asks for the usage, and whether
 // that took a change. All other bytes stay as they are.
 func (r *request) asksForUsage(body string) (string, bool) {
-	if !r.stream || r.format != chat && r.format != completions {
+	if r.asked || !r.stream || r.format != chat && r.format != completions {
 		return body, false
 	}
 	const ask = `"include_usage":true`

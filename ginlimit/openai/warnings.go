@@ -1,0 +1,25 @@
+package openai
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// warnings writes to the log, one line in a period.
+type warnings struct {
+	every time.Duration
+	last  atomic.Int64 // Unix nanoseconds; 0 = never
+}
+
+func (w *warnings) warn(ctx context.Context, message string) {
+	now, last := time.Now().UnixNano(), w.last.Load()
+	// A clock that was set back must not silence it for as long as the step.
+	if last != 0 && now >= last && now-last < int64(w.every) {
+		return
+	}
+	if w.last.CompareAndSwap(last, now) {
+		slog.WarnContext(ctx, message)
+	}
+}
