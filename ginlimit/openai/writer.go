@@ -88,8 +88,12 @@ func (w *writer) hold(p []byte) {
 	a := &w.answer
 	a.size += len(p)
 	for len(p) > 0 {
-		if w.dropped && a.events.afterCR && p[0] == '\n' { // it belongs to what was dropped
-			a.events.afterCR = false
+		if a.events.afterCR && p[0] == '\n' && len(w.held) == w.whole && !w.partly {
+			a.events.afterCR = false // it belongs to the event before
+			if !w.dropped {
+				w.held = append(w.held, '\n')
+				w.whole++
+			}
 			p = p[1:]
 			continue
 		}
