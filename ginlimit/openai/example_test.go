@@ -43,13 +43,13 @@ func ExampleMeter() {
 	router.POST("/v1/*path", func(c *gin.Context) { proxy.ServeHTTP(c.Writer, c.Request) })
 
 	gateway := httptest.NewServer(router)
-	defer gateway.Close()
 	res, err := http.Post(gateway.URL+"/v1/chat/completions", "application/json", strings.NewReader(
 		`{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}`))
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer res.Body.Close()
+	_ = res.Body.Close()
+	gateway.Close() // waits for its handlers
 	fmt.Println(res.Status)
 	// Output:
 	// settled: 1200 tokens, 4500 millionths

@@ -15,7 +15,8 @@ import (
 func FuzzEstimator(f *testing.F) {
 	for _, body := range []string{
 		askChat, askResponses, askVectors, askStream, askStreamOnly, askClaude, "", "?", "{}", "[]",
-		`{"prompt":[[1,2],[3]],"n":1e9}`, `{"messages":[{"content":[{"type":"image_url","image_url":"data:;base64,"}]}]}`,
+		`{"prompt":[[1,2],[3]],"n":1e9}`,
+		`{"messages":[{"content":[{"type":"image_url","image_url":"data:;base64,"}]}]}`,
 		`{"messages":{"a":1},"tools":{"type":"document","source":{"type":"text","data":"\ud800"}}}`,
 		`{"input":{"type":"base64"},"max_output_tokens":-1e400}`,
 	} {
@@ -32,15 +33,15 @@ func FuzzEstimator(f *testing.F) {
 	})
 }
 
-// Whatever a provider sends in whatever portions, the client gets the same bytes, and what is settled does not depend
-// on the portions.
+// Whatever a provider sends in whatever portions, the client gets the same bytes, and what is settled does
+// not depend on the portions.
 func FuzzMeter(f *testing.F) {
 	for _, row := range streams() {
 		f.Add(row.request, "text/event-stream", row.stream, uint16(7))
 		f.Add(askStreamOnly, "text/event-stream", row.stream, uint16(1))
 	}
-	f.Add(askChat, "application/json", `{"model":"x","usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`, uint16(3))
-	f.Add(askChat, "", `{"choices":[{"message":{"content":"Hi","tool_calls":[{"input":{}}]}}],"usage":{`, uint16(3))
+	f.Add(askChat, "application/json", `{"usage":{"prompt_tokens":1e99,"completion_tokens":-1}}`, uint16(3))
+	f.Add(askChat, "", `{"choices":[{"message":{"content":"Hi","tool_calls":[{}]}}],"usage":{`, uint16(3))
 	f.Add("?", "text/plain", "data: {\"delta\":\"\xff\"}\r\rdata", uint16(2))
 	meter := openai.Meter(prices)
 	f.Fuzz(func(t *testing.T, request, contentType, answer string, size uint16) {
@@ -74,7 +75,8 @@ func FuzzMeter(f *testing.F) {
 
 // The body that asks for the usage is the client's own but for that.
 func FuzzAskForUsage(f *testing.F) {
-	for _, body := range []string{askStream, askStreamOnly, askChat, askClaude, ` {"prompt":"}","stream":true}` + "\n",
+	for _, body := range []string{askStream, askStreamOnly, askChat, askClaude,
+		` {"prompt":"}","stream":true}` + "\n",
 		`{"messages":[],"stream":true,"stream_options":{ "x":{} }}`,
 		`{"messages":[],"stream":true,"stream_options":{"include_usage":{}}}`,
 	} {

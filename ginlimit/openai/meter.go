@@ -19,15 +19,17 @@ import (
 //
 // What it settles:
 //
-//   - usage in the answer: that, whatever the status. Tokens are input and output together, cached input included;
-//     the spend is their price (WithPrices), cached input at its own. Numbers below 0 count as 0, numbers above
-//     100,000,000 as that, and a warning says so;
-//   - no usage, or none of the whole answer since it was cut off: the prompt as Estimator counts it, or as the
-//     provider reported it so far, plus the text that was streamed. Never 0;
-//   - a status from 300 on: nothing was used. The request itself still counts; ginlimit.WithRefundOn gives that back;
-//   - the client left, or a handler panicked, before an answer that is no stream began: nothing is said, so that the
-//     reservation stands. The provider may have written all of it. The same holds for connections that a handler has
-//     hijacked, for what is compressed other than by gzip, and where neither request nor answer looks like a model's.
+//   - usage in the answer: that, whatever the status. Tokens are input and output together, cached input
+//     included; the spend is their price (WithPrices), cached input at its own. Numbers below 0 count as 0,
+//     numbers above 100,000,000 as that, and a warning says so;
+//   - no usage, or none of the whole answer since it was cut off: the prompt as Estimator counts it, or as
+//     the provider reported it so far, plus the text that was streamed. Never 0;
+//   - a status from 300 on: nothing was used. The request itself still counts; ginlimit.WithRefundOn gives
+//     that back;
+//   - the client left, or a handler panicked, before an answer that is no stream began: nothing is said, so
+//     that the reservation stands. The provider may have written all of it. The same holds for connections that
+//     a handler has hijacked, for what is compressed other than by gzip, and where neither request nor answer
+//     looks like a model's.
 //
 // All bytes, the status and the header pass through as they are, with these exceptions, all for requests of
 // a known format only. A streamed completion is forwarded with stream_options.include_usage, since OpenAI
@@ -97,7 +99,8 @@ func (m *meter) handle(c *gin.Context) {
 // retrieves reports whether a request asks for an answer that was given, and charged, before.
 func retrieves(r *http.Request) bool {
 	path := r.URL.Path
-	return r.Method == http.MethodGet && (strings.Contains(path, "/responses/") || strings.Contains(path, "/completions/"))
+	return r.Method == http.MethodGet &&
+		(strings.Contains(path, "/responses/") || strings.Contains(path, "/completions/"))
 }
 
 // askForUsage prepares the request for the provider, and reports whether the client does not expect the
@@ -127,6 +130,6 @@ func (m *meter) settle(c *gin.Context, req *request, w *writer, o outcome) {
 		ginlimit.AdmissionFrom(c).Settle(used)
 	}
 	if w.answer.usage.implausible {
-		m.warnings.warn(c.Request.Context(), "openai: a provider reported a usage that is not plausible; it was clamped")
+		m.warnings.warn(c.Request.Context(), "openai: a provider's usage is not plausible and was clamped")
 	}
 }

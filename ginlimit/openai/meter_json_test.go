@@ -19,7 +19,7 @@ import (
 func spend(input, output int) tiers.Money { return tiers.Money(input + 1000*output) }
 
 const (
-	askChat      = `{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":50}` // 5 tokens of prompt
+	askChat      = `{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":50}` // 5 tokens
 	askResponses = `{"model":"m","input":"hi","max_output_tokens":50}`                         // 1
 	askVectors   = `{"model":"m","input":["hi","hi"]}`                                         // 2
 )
@@ -36,18 +36,18 @@ func TestMeterReadsJSON(t *testing.T) {
 			`"completion_tokens":34,"total_tokens":46,"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":0}}}`,
 			12, 34},
 		"usage first":  {`{"usage":{"completion_tokens":34,"prompt_tokens":12},"choices":[]}`, 12, 34},
-		"white space":  {"\n { \"usage\" : {\n\"prompt_tokens\" : 12 ,\r\n \"completion_tokens\":\t34 } }\n", 12, 34},
+		"white space":  {"{ \"usage\" : {\n\"prompt_tokens\" : 12 ,\r\n \"completion_tokens\":\t34 } }\n", 12, 34},
 		"completions":  {`{"choices":[{"text":"Hi"}],"usage":{"prompt_tokens":12,"completion_tokens":34}}`, 12, 34},
 		"reasoning":    {`{"usage":{"prompt_tokens":12,"completion_tokens":4,"total_tokens":46}}`, 12, 34},
 		"total only":   {`{"usage":{"total_tokens":46}}`, 46, 0},
 		"no prompt":    {`{"usage":{"completion_tokens":34,"total_tokens":46}}`, 12, 34},
 		"small total":  {`{"usage":{"prompt_tokens":12,"completion_tokens":34,"total_tokens":1}}`, 12, 34},
-		"embeddings":   {`{"data":[{"embedding":[0.1,0.2]}],"model":"e","usage":{"prompt_tokens":8,"total_tokens":8}}`, 8, 0},
-		"responses":    {`{"object":"response","output":[],"usage":{"input_tokens":12,"output_tokens":34}}`, 12, 34},
+		"embeddings":   {`{"data":[{"embedding":[0.1]}],"usage":{"prompt_tokens":8,"total_tokens":8}}`, 8, 0},
+		"responses":    {`{"output":[],"usage":{"input_tokens":12,"output_tokens":34}}`, 12, 34},
 		"images":       {`{"data":[],"usage":{"input_tokens":12,"output_tokens":34,"total_tokens":46}}`, 12, 34},
 		"Anthropic":    {`{"type":"message","content":[],"usage":{"input_tokens":12,"output_tokens":34}}`, 12, 34},
 		"floats":       {`{"usage":{"prompt_tokens":12.0,"completion_tokens":33.2}}`, 12, 34},
-		"null details": {`{"usage":{"prompt_tokens":12,"completion_tokens":34,"prompt_tokens_details":null}}`, 12, 34},
+		"null details": {`{"usage":{"input_tokens":12,"output_tokens":34,"input_tokens_details":null}}`, 12, 34},
 		"Anthropic's cache": {`{"usage":{"input_tokens":2,"cache_read_input_tokens":7,` +
 			`"cache_creation_input_tokens":3,"output_tokens":34}}`, 12, 34},
 	} {
@@ -61,7 +61,8 @@ func TestMeterReadsJSON(t *testing.T) {
 				got := through(t, askResponses, contentType, strings.SplitAfter(row.answer, `"`))
 				require.Equal(t, settled(row.input, row.output), got.word, contentType)
 			}
-			require.Equal(t, settled(row.input, row.output), through(t, "?", "application/json", []string{row.answer}).word)
+			got = through(t, "?", "application/json", []string{row.answer})
+			require.Equal(t, settled(row.input, row.output), got.word)
 		})
 	}
 }
@@ -84,13 +85,15 @@ func TestMeterPricesCachedInput(t *testing.T) {
 			`"prompt_tokens_details":{"cached_tokens":600}}}`, 1100, 1000 + 750 + 1000},
 		"responses": {`"gpt-4o"`, `{"model":"gpt-4o","usage":{"input_tokens":1000,"output_tokens":100,` +
 			`"input_tokens_details":{"cached_tokens":600}}}`, 1100, 1000 + 750 + 1000},
-		"Anthropic": {`"claude"`, `{"model":"claude-sonnet","usage":{"input_tokens":100,"cache_read_input_tokens":600,` +
-			`"cache_creation_input_tokens":300,"output_tokens":100}}`, 1100, 1200 + 180 + 1500},
+		"Anthropic": {`"claude"`, `{"model":"claude-sonnet","usage":{"input_tokens":100,` +
+			`"cache_read_input_tokens":600,"cache_creation_input_tokens":300,"output_tokens":100}}`,
+			1100, 1200 + 180 + 1500},
 		"longer prefix": {`"gpt-4o"`, `{"model":"gpt-4o-mini-2024","usage":{"prompt_tokens":1000}}`, 1000, 150},
 		"request's model": {`"gpt-4o-mini"`, `{"model":"deployment-7","usage":{"prompt_tokens":1000}}`,
 			1000, 150},
 		"no model in the answer": {`"gpt-4o-mini"`, `{"usage":{"prompt_tokens":1000}}`, 1000, 150},
-		"the dearest":            {`"x"`, `{"model":"y","usage":{"prompt_tokens":1000,"completion_tokens":100}}`, 1100, 4500},
+		"the dearest": {`"x"`, `{"model":"y","usage":{"prompt_tokens":1000,"completion_tokens":100}}`,
+			1100, 4500},
 		"no price for it": {`"uncached"`, `{"usage":{"prompt_tokens":1000,"prompt_tokens_details":` +
 			`{"cached_tokens":600}}}`, 1000, 2000},
 		"more cached than read": {`"gpt-4o"`, `{"usage":{"prompt_tokens":1000,"prompt_tokens_details":` +
@@ -140,17 +143,20 @@ func TestMeterCountsJSONWithoutUsage(t *testing.T) {
 		request, answer string
 		want            word
 	}{
-		"chat":        {askChat, `{"choices":[{"message":{"role":"assistant","content":` + hello + `}}]}`, settled(5, 4)},
-		"choices":     {askChat, `{"choices":[{"message":{"content":` + hello + `}},{"text":` + hello + `}]}`, settled(5, 8)},
-		"tool call":   {askChat, `{"choices":[{"message":{"tool_calls":[{"function":{"arguments":` + hello + `}}]}}]}`, settled(5, 4)},
-		"responses":   {askResponses, `{"output":[{"type":"message","content":[{"text":` + hello + `}]}]}`, settled(1, 4)},
-		"Anthropic":   {askChat, `{"type":"message","content":[{"type":"text","text":` + hello + `}]}`, settled(5, 4)},
+		"chat": {askChat, `{"choices":[{"message":{"role":"m","content":` + hello + `}}]}`, settled(5, 4)},
+		"choices": {askChat, `{"choices":[{"message":{"content":` + hello + `}},{"text":` + hello + `}]}`,
+			settled(5, 8)},
+		"tool call": {askChat, `{"choices":[{"message":{"tool_calls":[{"function":{"name":` + hello + `}}]}}]}`,
+			settled(5, 4)},
+		"responses":   {askResponses, `{"output":[{"content":[{"text":` + hello + `}]}]}`, settled(1, 4)},
+		"Anthropic":   {askChat, `{"content":[{"type":"text","text":` + hello + `}]}`, settled(5, 4)},
 		"embeddings":  {askVectors, `{"data":[{"embedding":[0.1,0.2,0.3,0.4,0.5,0.6,0.7]}]}`, settled(2, 0)},
 		"other JSON":  {askChat, `{"reply":` + hello + `}`, settled(5, 7)}, // 25 bytes
 		"plain text":  {askChat, `Hello, world!`, settled(5, 4)},
 		"long, other": {askChat, strings.Repeat("Hello, world!", 1000), settled(5, 50)}, // what was reserved
 		"nothing":     {askChat, ``, settled(5, 0)},
-		"cut off":     {askChat, `{"choices":[{"message":{"content":` + hello + `}}],"usage":{"prompt_tokens":12,"comp`, settled(5, 4)},
+		"cut off": {askChat, `{"choices":[{"message":{"content":` + hello + `}}],"usage":{"prompt_tokens":12,"comp`,
+			settled(5, 4)},
 		// The request is of no known format, but the answer is a model's.
 		"unknown request": {`?`, `{"choices":[{"message":{"content":` + hello + `}}]}`, settled(0, 4)},
 		"nothing known":   {`?`, `{"object":"list","data":[]}`, word{}},
@@ -200,7 +206,7 @@ func TestMeterReadsCompressedAnswers(t *testing.T) {
 		})
 	}
 	asJSON := `{"usage":{"prompt_tokens":12,"completion_tokens":34}}`
-	asStream := "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: " + asJSON + "\n\ndata: [DONE]\n\n"
+	asStream := "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: " + asJSON + "\n\n"
 	got := send("gzip", "application/json", zip(asJSON))
 	require.Equal(t, settled(12, 34), got.word)
 	require.Equal(t, zip(asJSON), got.Body.String())

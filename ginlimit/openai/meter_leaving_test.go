@@ -18,7 +18,7 @@ import (
 )
 
 // gateway is a reverse proxy behind a Meter, on a socket of its own. What the Meter says goes to words.
-func gateway(t testing.TB, provider http.HandlerFunc, opts ...openai.Option) (address string, words chan word) {
+func gateway(t testing.TB, provider http.HandlerFunc) (address string, words chan word) {
 	t.Helper()
 	upstream := httptest.NewServer(provider)
 	t.Cleanup(upstream.Close)
@@ -27,17 +27,16 @@ func gateway(t testing.TB, provider http.HandlerFunc, opts ...openai.Option) (ad
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(502) },
 	}
-	return serve(t, func(c *gin.Context) { proxy.ServeHTTP(c.Writer, c.Request) }, opts...)
+	return serve(t, func(c *gin.Context) { proxy.ServeHTTP(c.Writer, c.Request) })
 }
 
-func serve(t testing.TB, handler gin.HandlerFunc, opts ...openai.Option) (address string, words chan word) {
+func serve(t testing.TB, handler gin.HandlerFunc) (address string, words chan word) {
 	t.Helper()
 	words = make(chan word, 1000)
 	router := gin.New()
-	router.Use(silentRecovery, witness(func(w word) { words <- w }),
-		openai.Meter(append([]openai.Option{prices}, opts...)...))
+	router.Use(silentRecovery, witness(func(w word) { words <- w }), openai.Meter(prices))
 	router.Any("/*path", handler)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
@@ -80,8 +79,8 @@ func TestMeterOfStreamsThatClientsLeave(t *testing.T) {
 	}
 }
 
-// A client that leaves before anything came: a stream is charged its prompt, of anything else the reservation stands,
-// for the provider may write it all.
+// A client that leaves before anything came: a stream is charged its prompt, of anything else the
+// reservation stands, for the provider may write it all.
 func TestMeterOfClientsThatLeaveAtOnce(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]word{askStreamOnly: settled(5, 0), askChat: {}, "?": {}} {
@@ -109,7 +108,7 @@ func TestMeterOfProvidersThatBreakOff(t *testing.T) {
 		want                    word
 	}{
 		{askStreamOnly, "text/event-stream", chatStream("")[:len(chatStream(""))-20], settled(5, 5)},
-		{askClaude, "text/event-stream", claudeStream[:strings.Index(claudeStream, "event: message_delta")], settled(12, 5)},
+		{askClaude, "text/event-stream", until(claudeStream, "event: message_delta"), settled(12, 5)},
 		{askChat, "application/json", `{"choices":[{"message":{"content":"Hello, world!"`, settled(5, 4)},
 	} {
 		gatewayURL, words := gateway(t, func(w http.ResponseWriter, r *http.Request) {
@@ -142,9 +141,9 @@ func TestMeterOfPanics(t *testing.T) {
 	}{
 		"at once":            {askChat, func(*gin.Context) { panic("at once") }, word{}, 500},
 		"a stream, at once":  {askStreamOnly, func(*gin.Context) { panic("at once") }, settled(5, 0), 500},
-		"after an error":     {askChat, func(c *gin.Context) { c.String(400, "no"); panic("later") }, word{said: true}, 400},
-		"within an answer":   {askChat, func(c *gin.Context) { c.String(200, "Hello, world!"); panic("later") }, settled(5, 4), 200},
-		"after the usage":    {askChat, func(c *gin.Context) { c.String(200, `{"usage":{"total_tokens":9}}`); panic(1) }, settled(9, 0), 200},
+		"after an error":     {askChat, answerAndPanic(400, "no"), word{said: true}, 400},
+		"within an answer":   {askChat, answerAndPanic(200, "Hello, world!"), settled(5, 4), 200},
+		"after the usage":    {askChat, answerAndPanic(200, `{"usage":{"total_tokens":9}}`), settled(9, 0), 200},
 		"after a time limit": {askChat, func(c *gin.Context) { c.Status(504) }, word{said: true}, 504},
 	} {
 		address, words := serve(t, row.handler)
@@ -152,6 +151,13 @@ func TestMeterOfPanics(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, row.status, res.StatusCode, name)
 		require.Equal(t, row.want, <-words, name)
+	}
+}
+
+func answerAndPanic(status int, body string) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		c.String(status, body)
+		panic("later")
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 	askStream = `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,` +
 		`"stream_options":{"include_usage":true}}`
 	askStreamOnly = `{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true}`
-	askClaude     = `{"model":"m","system":"","messages":[{"role":"user","content":"hi"}],"max_tokens":9,"stream":true}`
+	askClaude     = `{"system":"","messages":[{"role":"user","content":"hi"}],"max_tokens":9,"stream":true}`
 )
 
 // The last chunk of a stream of chat completions, if the usage was asked for.
@@ -22,8 +22,8 @@ const usageChunk = `data: {"id":"c","model":"gpt-4o","choices":[],"usage":` +
 	`{"prompt_tokens":12,"completion_tokens":34,"total_tokens":46}}` + "\n\n"
 
 func chatStream(end string) string {
-	return `data: {"id":"c","model":"gpt-4o","choices":[{"delta":{"role":"assistant","content":""}}],"usage":null}` + "\n\n" +
-		`data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello, 漢字"}}],"usage":null}` + "\n\n" + // 6 tokens
+	return `data: {"id":"c","choices":[{"delta":{"role":"assistant","content":""}}],"usage":null}` + "\n\n" +
+		`data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello, 漢字"}}],"usage":null}` + "\n\n" +
 		`data: {"id":"c","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}` + "\n\n" +
 		end + "data: [DONE]\n\n"
 }
@@ -39,7 +39,7 @@ data: {"type":"response.output_text.done","item_id":"i","text":"Hello, 漢字"}
 
 event: response.ENDED
 data: {"type":"response.ENDED","response":{"model":"gpt-4o","output":[{"content":[{"text":"Hello, 漢字"}]}],` +
-	`"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":0},"output_tokens":34,"total_tokens":46}}}
+	`"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":0},"output_tokens":34}}}
 
 `
 
@@ -61,7 +61,7 @@ event: message_delta
 data: {"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":20}}
 
 event: message_delta
-data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":34}}
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":34}}
 
 event: message_stop
 data: {"type":"message_stop"}
@@ -97,7 +97,8 @@ func streams() map[string]struct{ request, stream string } {
 	}
 }
 
-// L3, Q16, Q22: streams of every format are settled by their usage, and pass unchanged, wherever they are split.
+// L3, Q16, Q22: streams of every format are settled by their usage, and pass unchanged, wherever they are
+// split.
 func TestMeterReadsStreams(t *testing.T) {
 	t.Parallel()
 	for name, row := range streams() {
@@ -118,6 +119,9 @@ func TestMeterReadsStreams(t *testing.T) {
 	}
 }
 
+// until is what stands before the first end.
+func until(text, end string) string { return text[:strings.Index(text, end)] }
+
 func portions(text string, size int) []string {
 	var parts []string
 	for ; len(text) > size; text = text[size:] {
@@ -126,12 +130,12 @@ func portions(text string, size int) []string {
 	return append(parts, text)
 }
 
-// The usage is asked for on the client's behalf, and the chunk that was not asked for is taken out, wherever the
-// stream is split.
+// The usage is asked for on the client's behalf, and the chunk that was not asked for is taken out, wherever
+// the stream is split.
 func TestMeterAsksForUsage(t *testing.T) {
 	t.Parallel()
 	for name, newline := range map[string]string{"LF": "\n", "CRLF": "\r\n", "CR": "\r"} {
-		for tail, end := range map[string]string{"done": "data: [DONE]\n\n", "nothing": "", "half a line": "data: [DO"} {
+		for tail, end := range map[string]string{"done": "data: [DONE]\n\n", "none": "", "half": "data: [D"} {
 			t.Run(name+", "+tail, func(t *testing.T) {
 				t.Parallel()
 				in := strings.NewReplacer("\n", newline)
@@ -160,17 +164,20 @@ func TestMeterChangesRequest(t *testing.T) {
 	t.Parallel()
 	const ask = `{"include_usage":true}`
 	for body, want := range map[string]string{
-		` {"messages" : [],"stream":true, "x":1e2 } `: ` {"messages" : [],"stream":true, "x":1e2 ,"stream_options":` +
-			ask + `} `,
-		`{"prompt":"","stream":true}`:                              `{"prompt":"","stream":true,"stream_options":` + ask + `}`,
-		`{"messages":[],"stream_options":null,"stream":true}`:      `{"messages":[],"stream_options":` + ask + `,"stream":true}`,
-		`{"messages":[],"stream_options":{},"stream":true}`:        `{"messages":[],"stream_options":` + ask + `,"stream":true}`,
-		`{"messages":[],"stream_options":{"a":[1]},"stream":true}`: `{"messages":[],"stream_options":{"a":[1],"include_usage":true},"stream":true}`,
+		` {"messages" : [],"stream":true, "x":1e2 } `: ` {"messages" : [],"stream":true, "x":1e2 ,` +
+			`"stream_options":` + ask + `} `,
+		`{"prompt":"","stream":true}`: `{"prompt":"","stream":true,"stream_options":` + ask + `}`,
+		`{"messages":[],"stream_options":null,"stream":true}`: `{"messages":[],"stream_options":` + ask +
+			`,"stream":true}`,
+		`{"messages":[],"stream_options":{},"stream":true}`: `{"messages":[],"stream_options":` + ask +
+			`,"stream":true}`,
+		`{"messages":[],"stream_options":{"a":[1]},"stream":true}`: `{"messages":[],"stream_options":` +
+			`{"a":[1],"include_usage":true},"stream":true}`,
 		`{"stream_options":{"include_usage":false},"messages":[],"stream":true}`: `{"stream_options":` + ask +
 			`,"messages":[],"stream":true}`,
 		`{"stream_options":{"include_usage" : null },"messages":[],"stream":true}`: `{"stream_options":` +
 			`{"include_usage" : true },"messages":[],"stream":true}`,
-		`{"stream_options":{"include_usage":true},"stream_options":{},"messages":[],"stream":true}`: `{"stream_options":` +
+		`{"stream_options":` + ask + `,"stream_options":{},"messages":[],"stream":true}`: `{"stream_options":` +
 			ask + `,"stream_options":` + ask + `,"messages":[],"stream":true}`,
 		// As they are:
 		askStream:                         askStream,
@@ -204,11 +211,14 @@ func TestMeterKeepsWhatIsNotUsageOnly(t *testing.T) {
 		"\n\n\n", ": ping\n\n: ping\n\n", "event: x\n\n", "data\n\n", "data:\n\n", "rubbish", "",
 		"data: " + strings.Repeat("x", 300_000) + "\n\n" + chatStream(""),
 	} {
-		require.Equal(t, stream, through(t, askStreamOnly, "text/event-stream", []string{stream}).Body.String())
-		require.Equal(t, stream, through(t, askStreamOnly, "text/event-stream", portions(stream, 1000)).Body.String())
+		for _, size := range []int{1000, len(stream)} {
+			got := through(t, askStreamOnly, "text/event-stream", portions(stream, size))
+			require.Equal(t, stream, got.Body.String())
+		}
 	}
-	got := through(t, askStreamOnly, "text/event-stream", []string{`{"choices":[],"usage":{"prompt_tokens":12}}`})
-	require.Equal(t, `{"choices":[],"usage":{"prompt_tokens":12}}`, got.Body.String())
+	const answer = `{"choices":[],"usage":{"prompt_tokens":12}}`
+	got := through(t, askStreamOnly, "text/event-stream", []string{answer})
+	require.Equal(t, answer, got.Body.String())
 	require.Equal(t, settled(12, 0), got.word)
 }
 
@@ -225,14 +235,14 @@ func TestMeterCountsStreamsWithoutUsage(t *testing.T) {
 		"no events": {askStream, "rubbish", settled(5, 0)},
 		"tool calls": {askStream, event(`{"choices":[{"delta":{"tool_calls":[{"id":"call_1234",`+
 			`"function":{"name":"f","arguments":""}}]}}]}`) +
-			event(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"Hello, world!"}}]}}]}`), settled(5, 5)},
-		"reasoning": {askStream, event(`{"choices":[{"delta":{"reasoning_content":"Hello, world!"}}]}`), settled(5, 4)},
-		"responses, cut off": {askResponses, responsesStream[:strings.Index(responsesStream, "event: response.output_text.done")],
+			event(`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"Hello, world!"}}]}}]}`),
+			settled(5, 5)},
+		"reasoning": {askStream, event(`{"choices":[{"delta":{"reasoning_content":"Hello, world!"}}]}`),
+			settled(5, 4)},
+		"responses, cut off": {askResponses, until(responsesStream, "event: response.output_text.done"),
 			settled(1, 5)},
-		"Anthropic, cut off before the text": {askClaude, claudeStream[:strings.Index(claudeStream, "event: content_block_delta")],
-			settled(12, 1)},
-		"Anthropic, cut off after it": {askClaude, claudeStream[:strings.Index(claudeStream, "event: message_delta")],
-			settled(12, 5)},
+		"Anthropic, cut off early": {askClaude, until(claudeStream, "event: content_block_delta"), settled(12, 1)},
+		"Anthropic, cut off":       {askClaude, until(claudeStream, "event: message_delta"), settled(12, 5)},
 		"Anthropic, tool": {askClaude, event(`{"type":"content_block_delta","delta":{"type":"input_json_delta",` +
 			`"partial_json":"Hello, world!"}}`), settled(5, 4)},
 		"unknown request": {"?", chatStream(""), settled(0, 5)},
@@ -242,8 +252,9 @@ func TestMeterCountsStreamsWithoutUsage(t *testing.T) {
 		require.Equal(t, row.stream, got.Body.String(), name)
 	}
 	// A long one is projected from its first 64 KiB.
-	long := strings.Repeat(event(`{"choices":[{"delta":{"content":"The quick brown fox. "}}]}`), 20_000) // 6 each
-	require.InEpsilon(t, 120_000, through(t, askStream, "text/event-stream", []string{long}).Tokens, 0.2)
+	const words = 20_000 // of 6 tokens each
+	long := strings.Repeat(event(`{"choices":[{"delta":{"content":"The quick brown fox. "}}]}`), words)
+	require.InEpsilon(t, 6*words, through(t, askStream, "text/event-stream", []string{long}).Tokens, 0.2)
 }
 
 // Events that are too long to keep are searched for their usage.

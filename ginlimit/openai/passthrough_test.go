@@ -40,7 +40,8 @@ func TestMeterPassesEverythingOn(t *testing.T) {
 	require.Equal(t, settled(12, 34), <-words)
 }
 
-// A provider that sends a whole stream at once declares a length, which is too long when a chunk is taken out.
+// A provider that sends a whole stream at once declares a length, which is too long when a chunk is taken
+// out.
 func TestMeterCorrectsContentLength(t *testing.T) {
 	t.Parallel()
 	stream := chatStream(usageChunk)
@@ -130,14 +131,15 @@ func TestMeterOfHijackedConnections(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(askChat), askChat)
+	_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(askChat),
+		askChat)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(readAll(t, conn), "hello"))
 	require.Equal(t, word{}, <-words)
 }
 
-// Two Meters on one request, one after the other or by Gin's HandleContext: the usage is settled once, and the chunk
-// that nobody asked for does not reach the client.
+// Two Meters on one request, one after the other or by Gin's HandleContext: the usage is settled once, and
+// the chunk that nobody asked for does not reach the client.
 func TestMeterTwice(t *testing.T) {
 	t.Parallel()
 	dear := openai.WithPrices(map[string]openai.Price{"": {Input: 5 * million, Output: 5 * million}})

@@ -81,8 +81,9 @@ func (t *tally) collect(v gjson.Result, depth int) {
 	case v.IsObject():
 		v.ForEach(func(key, value gjson.Result) bool {
 			switch key.Str {
-			case "content", "text", "refusal", "reasoning", "reasoning_content", "thinking", "partial_json", "arguments",
-				"name", "summary", "message", "delta", "tool_calls", "function", "function_call", "custom":
+			case "content", "text", "refusal", "reasoning", "reasoning_content", "thinking", "partial_json",
+				"arguments", "name", "summary", "message", "delta", "tool_calls", "function", "function_call",
+				"custom":
 				t.collect(value, depth+1)
 			case "input": // of a tool, an object or text
 				t.addText(value.String())
