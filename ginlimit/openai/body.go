@@ -4,6 +4,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -53,13 +54,15 @@ func (b *body) replace(r *http.Request, text string) {
 	}
 }
 
-// mayBeJSON reports whether a body is worth reading: there is one, and it is no upload of a form.
+// mayBeJSON reports whether a body is worth reading: there is one, and it is no upload.
 func mayBeJSON(r *http.Request) bool {
 	if !hasBody(r) {
 		return false
 	}
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return !strings.HasPrefix(mediaType, "multipart/")
+	kind, _, _ := strings.Cut(mediaType, "/")
+	return !slices.Contains([]string{"multipart", "audio", "image", "video"}, kind) &&
+		mediaType != "application/octet-stream"
 }
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }

@@ -256,13 +256,16 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestEstimateWithoutJSON(t *testing.T) {
 	t.Parallel()
 	e := openai.Estimator(openai.WithDefaultOutput(77))
-	c := contextOf("/v1/audio/transcriptions", "--x")
-	c.Request.Header.Set("Content-Type", "multipart/form-data; boundary=x")
-	before := c.Request.Body
-	u, err := e.Estimate(c)
-	require.NoError(t, err)
-	require.Equal(t, 77, u.Tokens)
-	require.Equal(t, before, c.Request.Body)
+	for _, contentType := range []string{"multipart/form-data; boundary=x", "audio/wav",
+		"application/octet-stream"} {
+		c := contextOf("/v1/audio/transcriptions", askChat)
+		c.Request.Header.Set("Content-Type", contentType)
+		before := c.Request.Body
+		u, err := e.Estimate(c)
+		require.NoError(t, err)
+		require.Equal(t, 77, u.Tokens)
+		require.Equal(t, before, c.Request.Body)
+	}
 
 	for method, want := range map[string]int{http.MethodGet: 0, http.MethodHead: 0, http.MethodPost: 77} {
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())

@@ -24,12 +24,12 @@ import (
 //     numbers above 100,000,000 as that, and a warning says so;
 //   - no usage, or none of the whole answer since it was cut off: the prompt as Estimator counts it, or as
 //     the provider reported it so far, plus the text that was streamed. Never 0;
-//   - a status from 300 on: nothing was used. The request itself still counts; ginlimit.WithRefundOn gives
-//     that back;
+//   - a status from 300 on, or an answer that is only the length of the prompt (count_tokens): nothing
+//     was used. The request itself still counts; ginlimit.WithRefundOn gives that back;
 //   - the client left, or a handler panicked, before an answer that is no stream began: nothing is said, so
-//     that the reservation stands. The provider may have written all of it. The same holds for connections that
-//     a handler has hijacked, for what is compressed other than by gzip, and where neither request nor answer
-//     looks like a model's.
+//     that the reservation stands. The provider may have written all of it. The same holds for connections
+//     that a handler has hijacked, for what is compressed other than by gzip, and where neither request nor
+//     answer looks like a model's.
 //
 // All bytes, the status and the header pass through as they are, with these exceptions, all for requests of
 // a known format only. A streamed completion is forwarded with stream_options.include_usage, since OpenAI

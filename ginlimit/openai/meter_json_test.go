@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
@@ -135,6 +138,29 @@ func TestMeterClampsUsage(t *testing.T) {
 	}
 }
 
+// The log says that numbers were clamped, once a second, and nothing of who asked.
+func TestMeterLogsWhatItClamps(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	router := gin.New()
+	router.POST("/", openai.Meter(), func(c *gin.Context) {
+		c.Data(http.StatusOK, "application/json", []byte(`{"model":"m-secret","usage":{"prompt_tokens":-1}}`))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		for second := range 3 {
+			for range 10 {
+				router.ServeHTTP(newRecorder(), contextOf("/", askChat).Request)
+			}
+			require.Equal(t, second+1, strings.Count(log.String(), "\n"))
+			time.Sleep(time.Second)
+		}
+	})
+	require.Contains(t, log.String(), "WARN msg=\"openai: a provider's usage is not plausible and was clamped\"\n")
+	require.NotContains(t, log.String(), "m-secret")
+}
+
 // Q24: an answer without usage is charged by what is in it.
 func TestMeterCountsJSONWithoutUsage(t *testing.T) {
 	t.Parallel()
@@ -159,6 +185,8 @@ func TestMeterCountsJSONWithoutUsage(t *testing.T) {
 			settled(5, 4)},
 		// The request is of no known format, but the answer is a model's.
 		"unknown request": {`?`, `{"choices":[{"message":{"content":` + hello + `}}]}`, settled(0, 4)},
+		"count_tokens":    {askChat, `{"input_tokens":14}`, word{said: true}},
+		"input_tokens":    {askResponses, `{"object":"x","input_tokens":14}`, word{said: true}},
 		"nothing known":   {`?`, `{"object":"list","data":[]}`, word{}},
 	} {
 		require.Equal(t, row.want, through(t, row.request, "application/json", []string{row.answer}).word, name)

@@ -28,6 +28,8 @@ func (m *meter) used(req *request, w *writer, o outcome) (u ginlimit.Usage, know
 	case o.failed && !(o.left && w.Status() >= http.StatusInternalServerError):
 		// Whoever answers a client that has left, a proxy say, answers with a 5xx.
 		return u, true
+	case a.onlyCount && a.form == document && a.textBytes == 0:
+		return u, true
 	case a.unreadable:
 		return u, false
 	case a.size == 0 && !req.stream && (o.left || !o.returned):

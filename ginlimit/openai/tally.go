@@ -11,6 +11,7 @@ import (
 type tally struct {
 	usage     usage
 	final     bool // the usage is that of the whole answer
+	onlyCount bool // the answer is the length of a prompt, which no model has read
 	model     string
 	text      []byte // the first tokenizedBytes of it
 	textBytes int    // all of it
@@ -40,6 +41,8 @@ func (t *tally) read(text string) (usageOnly bool) {
 		case "choices":
 			withoutChoices = v.IsArray() && !v.Get("0").Exists()
 			t.collect(v, 0)
+		case "input_tokens":
+			t.onlyCount = v.Type == gjson.Number
 		case "delta", "content", "output":
 			t.collect(v, 0)
 		}

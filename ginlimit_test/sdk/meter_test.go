@@ -149,7 +149,8 @@ func TestMeterWithAnthropic(t *testing.T) {
 	t.Parallel()
 	address, settled, estimated := newGateway(t)
 	client := anthropic.NewClient(anthropicoption.WithoutEnvironmentDefaults(),
-		anthropicoption.WithBaseURL(address), anthropicoption.WithAuthToken("sk-x"), anthropicoption.WithMaxRetries(0))
+		anthropicoption.WithBaseURL(address), anthropicoption.WithAuthToken("sk-x"),
+		anthropicoption.WithMaxRetries(0))
 	ask := anthropic.MessageNewParams{
 		Model:     "claude-sonnet-4-5",
 		MaxTokens: 100,

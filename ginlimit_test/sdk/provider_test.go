@@ -61,7 +61,8 @@ func newProvider(t *testing.T) *httptest.Server {
 		`"output_tokens_details":{"reasoning_tokens":0},"total_tokens":46}`
 	handle("/v1/responses", func(map[string]any) (string, []string) {
 		response := `{"object":"response",` + model + `,"status":"completed","output":[{"type":"message",` +
-			`"id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hello, world!"}]}],` +
+			`"id":"m","role":"assistant","status":"completed","content":[{"type":"output_text",` +
+			`"text":"Hello, world!"}]}],` +
 			usage + `}`
 		return response, []string{
 			event(`{"type":"response.created","response":{"id":"x","usage":null}}`),
