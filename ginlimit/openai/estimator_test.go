@@ -199,6 +199,8 @@ func TestEstimateOfLongPrompts(t *testing.T) {
 func TestEstimateOfDeepNesting(t *testing.T) {
 	t.Parallel()
 	e := openai.Estimator(openai.WithDefaultOutput(1))
+	nested := `{"messages":[` + strings.Repeat(`{"content":`, 9000) + `"x"` + strings.Repeat(`}`, 9000) + `]}`
+	require.Greater(t, estimate(t, e, "/", nested).Tokens, 9000) // below some depth all is text
 	for _, depth := range []int{10, 100, 9_000, 1_000_000} {
 		body := `{"messages":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `}`
 		require.Positive(t, estimate(t, e, "/", body).Tokens)

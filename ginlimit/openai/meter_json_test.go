@@ -201,6 +201,7 @@ func TestMeterReadsLongJSON(t *testing.T) {
 	for _, answer := range []string{
 		`{"object":"list",` + vectors + `,` + usage + `}`,
 		`{"object":"list",` + usage + `,` + vectors + `}`,
+		`{"object":"list",` + vectors + `,` + usage + `,"x":{"usage":{"a":1}},"y":["usage"],"usage":7}`,
 		`{"tools":[{"usage":{"type":"string"}}],` + usage + `,` + vectors + `,"usage" : {"x":1}, "b64": "` +
 			strings.Repeat(`\"usage\":{\"prompt_tokens\":1}`, 100) + `"}`,
 	} {

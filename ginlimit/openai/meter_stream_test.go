@@ -81,6 +81,7 @@ func streams() map[string]struct{ request, stream string } {
 		"chat, comments":       {askStream, comments.Replace(chatStream(usageChunk))},
 		"chat, several lines":  {askStream, lines.Replace(chatStream(usageChunk))},
 		"chat, byte order":     {askStream, "\uFEFF" + chatStream(usageChunk)},
+		"usage first":          {askStream, "\uFEFF" + usageChunk + chatStream("")},
 		"chat, no blank line":  {askStream, strings.TrimRight(chatStream("")+usageChunk, "\n")},
 		"chat, in last choice": {askStream, strings.Replace(chatStream(usageChunk), `[]`, `[{"delta":{}}]`, 1)},
 		"chat, cumulative": {askStream, chatStream(
@@ -90,8 +91,12 @@ func streams() map[string]struct{ request, stream string } {
 		"responses":             {askResponses, strings.ReplaceAll(responsesStream, "ENDED", "completed")},
 		"responses, incomplete": {askResponses, strings.ReplaceAll(responsesStream, "ENDED", "incomplete")},
 		"responses, failed":     {askResponses, strings.ReplaceAll(responsesStream, "ENDED", "failed")},
-		"Anthropic":             {askClaude, claudeStream}, // Q22
-		"Anthropic, CRLF":       {askClaude, crlf.Replace(claudeStream)},
+		"responses, more text than reported": {askResponses, strings.NewReplacer("ENDED", "completed",
+			`"delta":"`, `"delta":"`+strings.Repeat("word ", 100)).Replace(responsesStream)},
+		"Anthropic": {askClaude, claudeStream}, // Q22
+		"Anthropic, zeros later": {askClaude, strings.ReplaceAll(claudeStream, `{"output_tokens":34}`,
+			`{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":34}`)},
+		"Anthropic, CRLF": {askClaude, crlf.Replace(claudeStream)},
 		"Anthropic, all at the end": {askClaude, strings.NewReplacer(`"input_tokens":2`, `"input_tokens":0`,
 			`{"output_tokens":34}`, `{"input_tokens":2,"output_tokens":34}`).Replace(claudeStream)},
 	}
@@ -220,6 +225,23 @@ func TestMeterKeepsWhatIsNotUsageOnly(t *testing.T) {
 	got := through(t, askStreamOnly, "text/event-stream", []string{answer})
 	require.Equal(t, answer, got.Body.String())
 	require.Equal(t, settled(12, 0), got.word)
+}
+
+// An event that is too long to be the usage is not held back until it ends.
+func TestMeterHoldsLittleBack(t *testing.T) {
+	t.Parallel()
+	router, w := gin.New(), newRecorder()
+	router.POST("/", openai.Meter(), func(c *gin.Context) {
+		c.Header("Content-Type", "text/event-stream")
+		_, _ = c.Writer.WriteString("data: ")
+		for range 300 {
+			_, _ = c.Writer.WriteString(strings.Repeat("x", 1000))
+		}
+		require.Greater(t, w.Body.Len(), 200_000)
+		_, _ = c.Writer.WriteString("\n\n" + usageChunk)
+	})
+	router.ServeHTTP(w, contextOf("/", askStreamOnly).Request)
+	require.Equal(t, "data: "+strings.Repeat("x", 300_000)+"\n\n", w.Body.String())
 }
 
 // Q24, L1: a stream without usage, or one that was cut off, is charged by what was streamed.

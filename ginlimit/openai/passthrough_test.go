@@ -50,6 +50,15 @@ func TestMeterCorrectsContentLength(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(stream)))
 		_, _ = io.WriteString(w, stream)
 	})
+	handled, handledWords := serve(t, func(c *gin.Context) {
+		c.Header("Content-Type", "text/event-stream")
+		c.Header("Content-Length", fmt.Sprint(len(stream)))
+		_, _ = c.Writer.WriteString(stream)
+	})
+	res, err := http.Post(handled, "application/json", strings.NewReader(askStreamOnly))
+	require.NoError(t, err)
+	require.Equal(t, chatStream(""), readAll(t, res.Body))
+	require.Equal(t, settled(12, 34), <-handledWords)
 	for body, want := range map[string]string{askStreamOnly: chatStream(""), askStream: stream} {
 		res, err := http.Post(address, "application/json", strings.NewReader(body))
 		require.NoError(t, err)
