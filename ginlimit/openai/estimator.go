@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"net/http"
+	"sort"
 
 	"github.com/gin-gonic/gin"
 
@@ -26,20 +27,43 @@ import (
 // fails only where reading the body fails: the client left, or the body is larger than http.MaxBytesReader
 // allows. It wraps that error. It is safe for concurrent use. The first 64 KiB of text cost up to 60 ms, and
 // a body of 32 MiB some tenths of a second more.
+//
+// The estimator has a second method, for a limiter that knows the caller's budgets and would rather reserve
+// a share of one than refuse a request for its generous limit:
+//
+//	EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error)
+//
+// It reserves so much less output that neither number is above that of most, as far as the prompt leaves
+// room; a zero in most is no bound.
 func Estimator(opts ...Option) ginlimit.Estimator {
-	o, tokens := newOptions(opts), newCounter()
-	return ginlimit.EstimatorFunc(func(c *gin.Context) (ginlimit.Usage, error) {
-		if !hasBody(c.Request) && (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) {
-			return ginlimit.Usage{}, nil
-		}
-		req, err := readRequest(c.Request, o.maxBody)
-		if err != nil {
-			return ginlimit.Usage{}, fmt.Errorf("openai: read the request body: %w", err)
-		}
-		prompt, output := req.promptTokens(tokens), req.outputTokens(&o)
-		return ginlimit.Usage{
-			Tokens: prompt + output,
-			Spend:  o.prices.cost(prompt, 0, output, req.model),
-		}, nil
+	return &estimator{newOptions(opts), newCounter()}
+}
+
+type estimator struct {
+	options
+	counter counter
+}
+
+func (e *estimator) Estimate(c *gin.Context) (ginlimit.Usage, error) {
+	return e.EstimateWithin(c, ginlimit.Usage{})
+}
+
+func (e *estimator) EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error) {
+	if !hasBody(c.Request) && (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) {
+		return ginlimit.Usage{}, nil
+	}
+	req, err := readRequest(c.Request, e.maxBody)
+	if err != nil {
+		return ginlimit.Usage{}, fmt.Errorf("openai: read the request body: %w", err)
+	}
+	prompt, output := req.promptTokens(e.counter), req.outputTokens(&e.options)
+	with := func(output int) ginlimit.Usage {
+		return ginlimit.Usage{Tokens: prompt + output, Spend: e.prices.cost(prompt, 0, output, req.model)}
+	}
+	// The largest output that fits: with it, tokens and spend only grow.
+	fits := sort.Search(output, func(n int) bool {
+		u := with(n + 1)
+		return most.Tokens > 0 && u.Tokens > most.Tokens || most.Spend > 0 && u.Spend > most.Spend
 	})
+	return with(fits), nil
 }

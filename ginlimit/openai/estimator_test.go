@@ -169,6 +169,37 @@ func TestEstimateIsCapped(t *testing.T) {
 		`{"messages":[{"role":"user","content":"hi"}],"max_tokens":1e9}`).Tokens)
 }
 
+// A limiter that knows the budgets bounds the output by them, never the prompt.
+func TestEstimateWithin(t *testing.T) {
+	t.Parallel()
+	e, ok := openai.Estimator(prices).(interface {
+		EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error)
+	})
+	require.True(t, ok)
+	for _, row := range []struct {
+		most   ginlimit.Usage
+		output int
+	}{ // of a prompt of 5 and a limit of 50
+		{ginlimit.Usage{}, 50},
+		{ginlimit.Usage{Tokens: 1000, Spend: spend(5, 1000)}, 50},
+		{ginlimit.Usage{Tokens: 55}, 50},
+		{ginlimit.Usage{Tokens: 54}, 49},
+		{ginlimit.Usage{Tokens: 6}, 1},
+		{ginlimit.Usage{Tokens: 5}, 0},
+		{ginlimit.Usage{Tokens: 1}, 0},
+		{ginlimit.Usage{Spend: spend(5, 20)}, 20},
+		{ginlimit.Usage{Spend: spend(4, 20)}, 19},
+		{ginlimit.Usage{Tokens: 12, Spend: spend(5, 20)}, 7},
+	} {
+		u, err := e.EstimateWithin(contextOf("/", askChat), row.most)
+		require.NoError(t, err)
+		require.Equal(t, ginlimit.Usage{Tokens: 5 + row.output, Spend: spend(5, row.output)}, u, "%+v", row.most)
+	}
+	u, err := e.EstimateWithin(contextOf("/embeddings", askVectors), ginlimit.Usage{Tokens: 1})
+	require.NoError(t, err)
+	require.Equal(t, 2, u.Tokens)
+}
+
 // A prompt costs a bounded time, whatever it consists of, and a long one is projected from a sample.
 func TestEstimateOfLongPrompts(t *testing.T) {
 	t.Parallel()

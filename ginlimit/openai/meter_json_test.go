@@ -157,7 +157,7 @@ func TestMeterLogsWhatItClamps(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
-	require.Contains(t, log.String(), "WARN msg=\"openai: a provider's usage is not plausible and was clamped\"\n")
+	require.Contains(t, log.String(), "level=WARN msg=\"openai: a provider's usage is not plausible")
 	require.NotContains(t, log.String(), "m-secret")
 }
 
