@@ -15,10 +15,22 @@ type Usage struct {
 	Spend  tiers.Money
 }
 
+// maxAmount is the largest number that stores count to the unit.
+const maxAmount = 1 << 53
+
+// bounded returns a usage that stores can count.
+func (u Usage) bounded() Usage {
+	return Usage{max(0, min(u.Tokens, maxAmount)), max(0, min(u.Spend, maxAmount))}
+}
+
 // Estimator tells what a request will take at most, before the handler runs. It runs on the request's
 // goroutine, after the resolver, and only for tiers that have a number of tokens or money. What it estimates is
 // reserved; a request with a token budget takes 1 at least. An error is answered with 400, code
 // "invalid_request"; its text goes to the log and never to the client.
+//
+// An Estimator that also has the method EstimateWithin(c *gin.Context, most Usage) (Usage, error) is asked by
+// that. Most is a quarter of the tier's smallest budget of each kind, 0 where it has none: a bound for what is
+// reserved on a mere declaration, such as max_tokens, so that it cannot lock everything else out.
 type Estimator interface {
 	Estimate(c *gin.Context) (Usage, error)
 }
@@ -43,9 +55,9 @@ type Admission struct {
 type word int
 
 const (
-	silent word = iota
-	settled
-	refunded
+	saidNothing word = iota
+	saidUsage
+	saidRefund
 )
 
 // AdmissionFrom returns the admission of the request. It is never nil; where no limiter stands before, its
@@ -59,14 +71,21 @@ func AdmissionFrom(c *gin.Context) *Admission {
 
 // Settle records what the request has really used, for every limiter that it passed. What it did not use of
 // the reservation goes back; what it used above is taken too, so that a budget may be in debt. A negative
-// number counts as 0.
+// number counts as 0, one above 2^53 as that.
 func (a *Admission) Settle(u Usage) {
-	u.Tokens, u.Spend = max(0, u.Tokens), max(0, u.Spend)
-	a.record(settled, u)
+	a.record(saidUsage, u.bounded())
 }
 
 // Refund records that the request shall have cost nothing: its place in the windows of requests goes back too.
-func (a *Admission) Refund() { a.record(refunded, Usage{}) }
+func (a *Admission) Refund() { a.record(saidRefund, Usage{}) }
+
+// Recorded returns what was recorded last: whether the request was settled, and with what, or refunded. It is
+// for logs and for tests of handlers.
+func (a *Admission) Recorded() (u Usage, settled, refunded bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.usage, a.word == saidUsage, a.word == saidRefund
+}
 
 func (a *Admission) record(w word, u Usage) {
 	a.mu.Lock()

@@ -15,7 +15,6 @@ type engine struct {
 	limiter  *Limiter
 	table    *tiers.Store
 	plans    plans
-	estimate Estimator // of WithUsage, or nil
 	observer Observer
 
 	failOpen   bool
@@ -44,7 +43,7 @@ type asked struct {
 	user     string // encoded
 	tier     tiers.Tier
 	route    string
-	estimate func() (Usage, error) // asked once, where a budget needs it
+	estimate func(most Usage) (Usage, error) // asked once, where a budget needs it
 }
 
 // answer is what a decision has found.
@@ -65,11 +64,12 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		return answer{left: full}, pass
 	}
 	var usage Usage
-	if plan.estimated() {
+	if most, ok := plan.estimated(); ok {
 		var err error
-		if usage, err = a.estimate(); err != nil {
+		if usage, err = a.estimate(most); err != nil {
 			return answer{}, e.estimateFailed(ctx, r, err)
 		}
+		usage = usage.bounded()
 	}
 
 	deadline := e.limiter.deadline(ctx, shared)

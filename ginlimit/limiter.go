@@ -191,6 +191,9 @@ func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits)
 	all := budget.Dimensions{Usage: true, Concurrent: true, Bounded: l.mounts.bounded(l.names.Scope)}
 	var claims []budget.Claim
 	for _, b := range budget.Of(limits, all) {
+		if b.Limit == 0 {
+			continue
+		}
 		b.Limit = l.share(b.Limit)
 		claims = append(claims, budget.Claim{Key: l.names.Key(userID, b.Dimension), Budget: b})
 	}

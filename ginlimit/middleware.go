@@ -109,7 +109,7 @@ func (m *middleware) handle(c *gin.Context) {
 
 	a := asked{user: budget.EncodePart(subjectID(c, subject)), tier: subject.Tier, route: c.FullPath()}
 	if m.estimator != nil {
-		a.estimate = func() (Usage, error) { return m.estimator.Estimate(c) }
+		a.estimate = func(most Usage) (Usage, error) { return estimate(m.estimator, c, most) }
 	}
 	answer, ending := m.decide(ctx, &r.request, a)
 	switch ending {
@@ -133,6 +133,16 @@ func (m *middleware) handle(c *gin.Context) {
 			r.serve(ctx)
 		}
 	}
+}
+
+// estimate asks an estimator, within bounds if it takes them.
+func estimate(e Estimator, c *gin.Context, most Usage) (Usage, error) {
+	if within, ok := e.(interface {
+		EstimateWithin(c *gin.Context, most Usage) (Usage, error)
+	}); ok {
+		return within.EstimateWithin(c, most)
+	}
+	return e.Estimate(c)
 }
 
 // serve runs the rest of the chain, and then does what is left to do for the request.

@@ -61,7 +61,7 @@ func cost(b budget.Budget, u Usage) int {
 	case budget.Tokens:
 		return max(1, u.Tokens)
 	case budget.Spend:
-		return max(0, int(u.Spend))
+		return int(u.Spend)
 	}
 	return 1
 }
@@ -136,16 +136,25 @@ func needsLease(claims []plannedClaim) bool {
 	return settled
 }
 
-// estimated tells whether the plan has a budget whose cost is estimated.
-func (p plan) estimated() bool {
+// estimated tells whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
+// budgets.
+func (p plan) estimated() (most Usage, ok bool) {
 	for _, s := range p {
 		for _, c := range s.claims {
-			if c.budget.Unit == budget.Tokens || c.budget.Unit == budget.Spend {
-				return true
+			share := max(1, c.budget.Limit/4)
+			switch c.budget.Unit {
+			case budget.Tokens:
+				if ok = true; most.Tokens == 0 || share < most.Tokens {
+					most.Tokens = share
+				}
+			case budget.Spend:
+				if ok = true; most.Spend == 0 || tiers.Money(share) < most.Spend {
+					most.Spend = tiers.Money(share)
+				}
 			}
 		}
 	}
-	return false
+	return most, ok
 }
 
 // full is what a plan has of which nothing was taken.

@@ -187,11 +187,11 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 func (r *request) finish(ctx context.Context) {
 	word, usage := r.admission.end()
 	for _, h := range r.held {
-		if h.At == 0 && word != refunded {
+		if h.At == 0 && word != saidRefund {
 			continue // exact windows alone: nothing is settled
 		}
 		var used []int
-		if word != refunded {
+		if word != saidRefund {
 			used = h.used(word, usage)
 		}
 		ctx := context.WithoutCancel(ctx)
@@ -210,10 +210,10 @@ func (h holding) used(w word, u Usage) []int {
 		if c.Form() == budget.Sum {
 			used[i] = c.Cost
 		}
-		if w == settled && c.Unit == budget.Tokens {
+		if w == saidUsage && c.Unit == budget.Tokens {
 			used[i] = u.Tokens
 		}
-		if w == settled && c.Unit == budget.Spend {
+		if w == saidUsage && c.Unit == budget.Spend {
 			used[i] = int(u.Spend)
 		}
 	}

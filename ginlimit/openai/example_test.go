@@ -34,7 +34,7 @@ func ExampleMeter() {
 	})
 	router := gin.New()
 	// Here stands ginlimit.New(limiter, resolver, ginlimit.WithUsage(openai.Estimator(prices))).
-	router.Use(witness(func(w word) { fmt.Println("settled:", w.Tokens, "tokens,", w.Spend, "millionths") }))
+	router.Use(limited(), witness(func(w word) { fmt.Println("settled:", w.Tokens, "tokens,", w.Spend, "dollars") }))
 	router.Use(openai.Meter(prices))
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1, // every event of a stream at once
@@ -52,7 +52,7 @@ func ExampleMeter() {
 	gateway.Close() // waits for its handlers
 	fmt.Println(res.Status)
 	// Output:
-	// settled: 1200 tokens, 4500 millionths
+	// settled: 1200 tokens, 0.0045 dollars
 	// 200 OK
 }
 
@@ -68,6 +68,6 @@ func ExampleEstimator() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(u.Tokens, "tokens,", u.Spend, "millionths")
-	// Output: 108 tokens, 1020 millionths
+	fmt.Println(u.Tokens, "tokens,", u.Spend, "dollars")
+	// Output: 108 tokens, 0.00102 dollars
 }

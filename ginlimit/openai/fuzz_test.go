@@ -48,7 +48,7 @@ func FuzzMeter(f *testing.F) {
 		send := func(parts []string) (string, word) {
 			var got word
 			router, w := gin.New(), newRecorder()
-			router.Use(witness(func(w word) { got = w }), meter)
+			router.Use(limited(), witness(func(w word) { got = w }), meter)
 			router.POST("/", func(c *gin.Context) {
 				c.Writer.Header().Set("Content-Type", contentType)
 				for _, part := range parts {

@@ -36,7 +36,7 @@ func serve(t testing.TB, handler gin.HandlerFunc) (address string, words chan wo
 	t.Helper()
 	words = make(chan word, 1000)
 	router := gin.New()
-	router.Use(silentRecovery, witness(func(w word) { words <- w }), openai.Meter(prices))
+	router.Use(silentRecovery, limited(), witness(func(w word) { words <- w }), openai.Meter(prices))
 	router.Any("/*path", handler)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
@@ -178,7 +178,7 @@ func TestMeterOfUnreadableBodies(t *testing.T) {
 	t.Parallel()
 	router := gin.New()
 	var got word
-	router.Use(witness(func(w word) { got = w }), func(c *gin.Context) {
+	router.Use(limited(), witness(func(w word) { got = w }), func(c *gin.Context) {
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, 10)
 	}, openai.Meter())
 	router.POST("/", func(c *gin.Context) {

@@ -159,7 +159,7 @@ func TestMeterTwice(t *testing.T) {
 	}
 	var got word
 	router := gin.New()
-	router.Use(witness(func(w word) { got = w }), openai.Meter(dear))
+	router.Use(limited(), witness(func(w word) { got = w }), openai.Meter(dear))
 	router.POST("/stacked", openai.Meter(prices), write)
 	router.POST("/plain", write)
 	router.POST("/rewritten", func(c *gin.Context) {

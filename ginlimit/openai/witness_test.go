@@ -12,6 +12,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit/openai"
+	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // word is what a limiter has been told when its handlers have returned.
@@ -20,11 +21,24 @@ type word struct {
 	said bool
 }
 
-// witness stands where the limiter does.
+// limited is a limiter that lets all pass.
+func limited() gin.HandlerFunc {
+	resolver := ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
+		return ginlimit.Subject{UserID: "alice"}, nil
+	})
+	unlimited := tiers.Limits{PerMinute: tiers.Unlimited, PerDay: tiers.Unlimited}
+	table, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: unlimited})
+	if err != nil {
+		panic(err)
+	}
+	return ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(table))
+}
+
+// witness stands behind the limiter.
 func witness(told func(word)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
-			u, said, _ := ginlimit.AdmissionFrom(c).LastWord()
+			u, said, _ := ginlimit.AdmissionFrom(c).Recorded()
 			told(word{u, said})
 		}()
 		c.Next()
@@ -56,7 +70,7 @@ func ask(t testing.TB, body string, handler gin.HandlerFunc, opts ...openai.Opti
 	t.Helper()
 	got := answered{ResponseRecorder: httptest.NewRecorder()}
 	router := gin.New()
-	router.Use(witness(func(w word) { got.word = w }), openai.Meter(append([]openai.Option{prices}, opts...)...))
+	router.Use(limited(), witness(func(w word) { got.word = w }), openai.Meter(append([]openai.Option{prices}, opts...)...))
 	router.POST("/", func(c *gin.Context) {
 		forwarded, err := io.ReadAll(c.Request.Body)
 		require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit/openai"
+	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // newGateway is a reverse proxy behind a Meter. What is settled goes to the channel, and what was estimated
@@ -38,7 +39,13 @@ func newGateway(t *testing.T) (address string, settled, estimated chan ginlimit.
 	estimator := openai.Estimator(prices, openai.WithDefaultOutput(500))
 	settled, estimated = make(chan ginlimit.Usage, 10), make(chan ginlimit.Usage, 10)
 	router := gin.New()
-	router.Use(func(c *gin.Context) {
+	caller := ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
+		return ginlimit.Subject{UserID: "alice"}, nil
+	})
+	unlimited := tiers.Limits{PerMinute: tiers.Unlimited, PerDay: tiers.Unlimited}
+	table, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: unlimited})
+	require.NoError(t, err)
+	router.Use(ginlimit.New(ginlimit.NewMemoryLimiter(), caller, ginlimit.WithTiers(table)), func(c *gin.Context) {
 		u, err := estimator.Estimate(c)
 		if err != nil {
 			_ = c.AbortWithError(400, err)
@@ -46,7 +53,7 @@ func newGateway(t *testing.T) (address string, settled, estimated chan ginlimit.
 		}
 		estimated <- u
 		c.Next()
-		if u, said, _ := ginlimit.AdmissionFrom(c).LastWord(); said {
+		if u, said, _ := ginlimit.AdmissionFrom(c).Recorded(); said {
 			settled <- u
 		}
 	}, openai.Meter(prices))
