@@ -16,6 +16,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/memstore"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/redisstore"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/rejectioncache"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -46,7 +47,8 @@ const DefaultTimeout = 100 * time.Millisecond
 // It is safe for concurrent use. Make one for a process with NewLimiter or NewMemoryLimiter.
 type Limiter struct {
 	store    budget.Store
-	local    bool // the store is this process's memory, which never fails
+	direct   budget.Store // the same, without a rejection cache
+	local    bool         // the store is this process's memory, which never fails
 	names    budget.Names
 	replicas int
 	timeout  time.Duration // of a decision; 0: as long as the client takes
@@ -87,6 +89,7 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 		slog.Warn("ginlimit: a hung Redis may hold requests for its client's ReadTimeout and retries",
 			"cause", "the Redis client has no ContextTimeoutEnabled", "cure", "redisclient.New or WithTimeout")
 	}
+	l.leases.timeout = l.timeout
 	return l
 }
 
@@ -107,6 +110,7 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 	}
 	l := &Limiter{
 		store:    s,
+		direct:   s,
 		names:    c.names,
 		timeout:  c.timeout,
 		replicas: c.replicas,
@@ -115,7 +119,10 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 		cluster:  &sync.Once{},
 		mounts:   &mounts{},
 	}
-	l.leases = &leases{store: s, timeout: c.timeout, failed: l.logError}
+	if c.rejections > 0 {
+		l.store = rejectioncache.New(s, c.rejections, c.clock)
+	}
+	l.leases = &leases{store: s, failed: l.logError}
 	return l
 }
 

@@ -16,6 +16,7 @@ type limiterConfig struct {
 	names      budget.Names
 	timeout    time.Duration
 	replicas   int
+	rejections int // of WithRejectionCache; 0 = none
 }
 
 // WithClock makes the limiter take the time, to the millisecond, from now instead of the Redis
@@ -80,6 +81,19 @@ func WithReplicas(n int) LimiterOption {
 		panic(fmt.Sprintf("ginlimit: WithReplicas: %d is not positive", n))
 	}
 	return func(c *limiterConfig) { c.replicas = n }
+}
+
+// WithRejectionCache remembers the latest rejections of up to size keys in this process, so that a caller who
+// hammers costs Redis about one call a second and process instead of one a request. A request that is known to
+// be rejected until a moment is answered without Redis, for a second at most, and never later than that moment;
+// its Retry-After runs down. Another limit is another question, so a change of tier counts at once; so does what
+// this process gives back, refunds or resets. Room that another process makes may be seen up to a second
+// later. About 300 bytes a key. It panics unless size is positive.
+func WithRejectionCache(size int) LimiterOption {
+	if size <= 0 {
+		panic(fmt.Sprintf("ginlimit: WithRejectionCache: %d is not positive", size))
+	}
+	return func(c *limiterConfig) { c.rejections = size }
 }
 
 func newLimiterConfig(constructor string, opts []LimiterOption) limiterConfig {

@@ -51,8 +51,12 @@ func (r *request) decide(
 	}
 	waiting, cancel := bounded(ctx, until)
 	defer cancel()
+	store := l.store
+	if before > 0 {
+		store = l.direct // it may be a repeat on a scope of a limiter before, which a full window admits
+	}
 	for _, step := range p {
-		rejected, err = r.take(waiting, l, step, user, usage, &all)
+		rejected, err = r.take(waiting, l, store, step, user, usage, &all)
 		if err != nil {
 			r.giveBack(ctx, before, deadline)
 			return rejection{}, left{}, err
@@ -72,14 +76,14 @@ type rejection struct {
 
 // take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
 func (r *request) take(
-	ctx context.Context, l *Limiter, s step, user string, usage Usage, all *left,
+	ctx context.Context, l *Limiter, store budget.Store, s step, user string, usage Usage, all *left,
 ) (rejected rejection, err error) {
 	var claims []budget.Claim
 	if r.firstClaims[0].Key == "" { // nobody has taken that room
 		claims = r.firstClaims[:0]
 	}
 	claims = s.of(user, usage, claims)
-	verdicts, at, err := l.store.Admit(ctx, r.id, claims)
+	verdicts, at, err := store.Admit(ctx, r.id, claims)
 	taken := holding{l, budget.Admission{ID: r.id, At: at, Claims: claims}}
 	if err != nil {
 		taken.At = 0
@@ -126,7 +130,7 @@ func (l *Limiter) retake(
 	if err := l.store.Finish(ctx, budget.Admission{ID: id, Claims: claims}, nil); err != nil {
 		return budget.Verdict{}, err
 	}
-	verdicts, _, err := l.store.Admit(ctx, id, claims)
+	verdicts, _, err := l.direct.Admit(ctx, id, claims)
 	if err != nil {
 		return budget.Verdict{}, err
 	}
