@@ -288,7 +288,8 @@ func TestRelativePath(t *testing.T) {
 	require.NoError(t, err)
 	t.Chdir(dir(t))
 	w := watching(t, f)
-	write(t, filepath.Join(first, "tiers.yaml"), file("6"))
+	write(t, filepath.Join(first, "new.yaml"), file("6")) // written in place, it would be empty for a moment
+	require.NoError(t, os.Rename(filepath.Join(first, "new.yaml"), filepath.Join(first, "tiers.yaml")))
 	w.gets(6)
 }
 
