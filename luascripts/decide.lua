@@ -7,13 +7,6 @@
 
 local keys, argv, call, format = KEYS, ARGV, redis.call, string.format
 
-local function restamp(key, ttl)
-  for _, ahead in ipairs(call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do
-    call('ZADD', key, 'XX', now, ahead)
-  end
-  call('EXPIRE', key, ttl)
-end
-
 -- look trims a log and returns how many entries it holds, and retry_after_ms where the window is full. A
 -- member that is in a full window already may pass: it is a repeat.
 local function look(key, window, limit, member, ttl)
@@ -30,7 +23,10 @@ local function look(key, window, limit, member, ttl)
   if blocking then
     local exit = math.floor(blocking - now + window)
     if exit > retry_after then -- it is stamped in the future
-      restamp(key, ttl)
+      for _, ahead in ipairs(call('ZRANGEBYSCORE', key, '(' .. now, '+inf')) do
+        call('ZADD', key, 'XX', now, ahead)
+      end
+      call('EXPIRE', key, ttl)
     elseif exit < retry_after then
       retry_after = exit < 1 and 1 or exit
     end
