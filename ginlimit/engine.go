@@ -34,6 +34,7 @@ const (
 	refused                   // 429
 	unavailable               // 503: Redis could not decide, or too late
 	gone                      // 499: nobody waits for the answer
+	crowded                   // 503: the provider's cap is reached
 	tooLarge                  // 400: the request is larger than a whole budget
 	invalid                   // 400: the estimator has refused the request
 )
@@ -103,10 +104,16 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 	}
 	if rejected.known {
 		event.Outcome = Rejected
+		if rejected.upstream {
+			event.Outcome = UpstreamFull
+		}
 		e.observe(ctx, event, rejected.Decision)
 		r.giveBackAll(ctx, deadline)
-		if rejected.tooLarge {
+		switch {
+		case rejected.tooLarge:
 			return answer{all, rejected.Decision}, tooLarge
+		case rejected.upstream:
+			return answer{all, rejected.Decision}, crowded
 		}
 		return answer{all, rejected.Decision}, refused
 	}

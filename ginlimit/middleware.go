@@ -62,19 +62,22 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	}
 	on := budget.Dimensions{Usage: o.estimator != nil, Concurrent: o.concurrency, Bounded: o.bounded}
 	mustDecide(layers, on)
+	if o.upstream != nil && o.upstream.TokensPerMinute > 0 && o.estimator == nil {
+		panic("ginlimit: New: WithUpstream has TokensPerMinute, which nothing estimates; add WithUsage")
+	}
 	atomic := o.atomic || len(o.scopes) > 0 || on != budget.Dimensions{}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
 		table:    o.tiers,
-		plans:    newPlans(l, layers, atomic, on),
+		plans:    newPlans(l, layers, atomic, on, o.upstream),
 		observer: o.observer,
 		failOpen: o.failure.open,
 		lookups:  newLogRate(time.Second),
 
 		estimates: newLogRate(time.Second),
-	}, estimator: o.estimator, refundOn: o.refundOn}
+	}, estimator: o.estimator, refundOn: o.refundOn, upstream: o.upstream}
 	if m.local = o.failure.local; m.local != nil {
-		m.localPlans = newPlans(m.local, layers, atomic, on)
+		m.localPlans = newPlans(m.local, layers, atomic, on, o.upstream)
 	}
 	return m.handle
 }
@@ -85,6 +88,7 @@ type middleware struct {
 	resolver  TierResolver
 	estimator Estimator                 // of WithUsage, or nil
 	refundOn  func(c *gin.Context) bool // of WithRefundOn, or nil
+	upstream  *Upstream                 // of WithUpstream, or nil
 }
 
 // handle decides, and then answers or lets the handler do so.
@@ -119,6 +123,8 @@ func (m *middleware) handle(c *gin.Context) {
 		refuse(c, limiterUnavailable)
 	case invalid:
 		refuse(c, invalidRequest)
+	case crowded:
+		refuse(c, upstreamFull(answer.rejection))
 	case tooLarge:
 		refuse(c, exceedsBudget(answer.rejection))
 	case refused:
@@ -126,13 +132,15 @@ func (m *middleware) handle(c *gin.Context) {
 		reject(c, answer.rejection)
 	default:
 		setLimitHeaders(c.Writer.Header(), r.left.merge(answer.left))
-		if m.refundOn != nil && !slices.Contains(r.passed, m) {
+		if (m.refundOn != nil || m.upstream != nil) && !slices.Contains(r.passed, m) {
 			r.passed = append(r.passed, m)
 		}
 		if first {
 			r.serve(ctx)
 		}
+		return
 	}
+	r.passed = nil // the answer is a limiter's, not the handler's
 }
 
 // estimate asks an estimator, within bounds if it takes them.
@@ -151,8 +159,11 @@ func (r *requestOn) serve(ctx context.Context) {
 	defer r.finish(ctx) // also after a panic
 	r.c.Next()
 	for _, m := range r.passed {
-		if m.refundOn(r.c) {
+		if m.refundOn != nil && m.refundOn(r.c) {
 			r.admission.Refund()
+		}
+		if m.upstream != nil {
+			m.closeUpstream(r.c)
 		}
 	}
 }
@@ -188,7 +199,7 @@ type requestOn struct {
 	context.Context
 	request
 	c      *gin.Context
-	passed []*middleware // that have a WithRefundOn
+	passed []*middleware // that look at the handler's answer
 }
 
 // Value returns the request itself for requestKey.

@@ -15,6 +15,8 @@ const (
 	Rejected   Outcome = "rejected"
 	StoreError Outcome = "store_error" // Redis could not decide; one more event tells what the policy did, if it decided
 	Bypassed   Outcome = "bypassed"    // the kill switch was on
+
+	UpstreamFull Outcome = "upstream_full" // refused at a provider's cap; the decision is on that
 )
 
 // Event is one outcome. It names no user. Outcome, Route, Tier and Local have few values and make

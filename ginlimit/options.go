@@ -20,6 +20,7 @@ type options struct {
 	concurrency bool
 	bounded     bool
 	refundOn    func(c *gin.Context) bool
+	upstream    *Upstream
 }
 
 type scopeOption struct {
@@ -96,4 +97,20 @@ func WithBoundedWindows() Option { return func(o *options) { o.bounded = true } 
 func WithRefundOn(f func(c *gin.Context) bool) Option {
 	mustNotBeNil("WithRefundOn: function", f)
 	return func(o *options) { o.refundOn = f }
+}
+
+// WithUpstream keeps all callers together below what a provider allows for one key, and lower tiers below their
+// share of it. A request that the caller's own budgets admit and the cap does not is answered with 503, code
+// "upstream_capacity", and Retry-After, and has taken nothing. The cap is a decision of its own after that on
+// the caller, in a second round trip; its windows are late by less than a second and never early.
+//
+// Where the handler's answer is 429 or 529 with retry-after-ms or Retry-After, in seconds or as a date, the
+// provider is taken to have said so: every process then refuses for that long, a day at most, without asking it.
+//
+// All mounts that name an Upstream on one Redis share its cap, whatever their scope, and should agree on the
+// numbers. It panics on an empty name, without a cap, on negative ones and on shares outside (0, 1]; New
+// panics where tokens are capped and WithUsage is missing.
+func WithUpstream(u Upstream) Option {
+	u.mustBeValid()
+	return func(o *options) { o.upstream = &u }
 }

@@ -21,8 +21,10 @@ type plan []step
 
 // step is what one call decides, shortest window first.
 type step struct {
-	head   string // of its keys: what stands before the user
-	claims []plannedClaim
+	head     string // of its keys: what stands before the user
+	owner    string // in place of the user, encoded; "" is the user
+	upstream bool   // a provider's caps
+	claims   []plannedClaim
 }
 
 // plannedClaim is a claim without its user.
@@ -35,6 +37,7 @@ type plannedClaim struct {
 // of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
 // allocation.
 func (s step) of(user string, usage Usage, claims []budget.Claim) []budget.Claim {
+	user = cmp.Or(s.owner, user)
 	size := 0
 	for _, c := range s.claims {
 		size += len(s.head) + len(user) + len(c.tail)
@@ -73,14 +76,21 @@ type plans struct {
 }
 
 // newPlans works out the plans for a limiter, which may be one of several replicas.
-func newPlans(l *Limiter, layers []layer, atomic bool, on budget.Dimensions) plans {
+func newPlans(l *Limiter, layers []layer, atomic bool, on budget.Dimensions, upstream *Upstream) plans {
+	of := func(t, known tiers.Tier) plan {
+		p := newPlan(t, l, layers, atomic, on)
+		if upstream != nil { // after the user: whom the provider refuses has taken nothing
+			p = append(p, upstream.step(l, known))
+		}
+		return p
+	}
 	p := plans{
 		byTier:  make(map[tiers.Tier]plan),
-		unknown: newPlan("", l, layers, atomic, on),
+		unknown: of("", layers[0].tiers.Fallback()),
 	}
 	for _, layer := range layers {
 		for _, t := range layer.tiers.Tiers() {
-			p.byTier[t] = newPlan(t, l, layers, atomic, on)
+			p.byTier[t] = of(t, t)
 		}
 	}
 	return p
@@ -160,6 +170,9 @@ func (p plan) estimated() (most Usage, ok bool) {
 // full is what a plan has of which nothing was taken.
 func (p plan) full() (all left) {
 	for _, s := range p {
+		if s.upstream {
+			continue
+		}
 		for _, c := range s.claims {
 			all.add(decision(c.scope, c.budget, budget.Verdict{Allowed: true}))
 		}

@@ -72,6 +72,7 @@ func (r *request) decide(
 type rejection struct {
 	tightest
 	tooLarge bool // the request is larger than the whole budget
+	upstream bool // it was the provider's cap
 }
 
 // take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
@@ -95,16 +96,18 @@ func (r *request) take(
 	}
 	for i, v := range verdicts {
 		claim := claims[i]
-		if v.Allowed && v.Used > claim.Limit && claim.Limit != budget.NoLimit {
+		if v.Allowed && v.Used > claim.Limit && claim.Limit != budget.NoLimit && claim.Unit != budget.Open {
 			if v, err = l.retake(ctx, r.id, claim, v); err != nil {
 				return rejection{}, err
 			}
 		}
 		d := decision(s.claims[i].scope, claim.Budget, v)
 		if !d.Allowed {
-			return rejection{tightest{d, true}, v.TooLarge}, nil
+			return rejection{tightest{d, true}, v.TooLarge, s.upstream}, nil
 		}
-		all.add(d)
+		if !s.upstream {
+			all.add(d)
+		}
 	}
 	return rejection{}, nil
 }

@@ -175,6 +175,13 @@ func reject(c *gin.Context, d Decision) {
 	})
 }
 
+// upstreamFull is the answer at a provider's cap.
+func upstreamFull(d Decision) refusal {
+	return refusal{http.StatusServiceUnavailable, strconv.Itoa(d.RetryAfterSeconds()), apiError{
+		Message: "The provider is at its capacity. Try again shortly.",
+		Type:    "api_error", Code: "upstream_capacity"}}
+}
+
 // exceedsBudget is the answer to a request that is larger than a whole budget.
 func exceedsBudget(d Decision) refusal {
 	return refusal{http.StatusBadRequest, "", apiError{

@@ -4,6 +4,7 @@
 --          log    sorted set, an exact window of requests, as sliding_window.lua keeps it
 --          sum    string, a bounded window, as sums.lua describes it
 --          lease  sorted set, requests under way: score = end of the lease in ms, member = request id
+--          gate   string, there while the gate is closed; nothing is ever taken of it
 -- ARGV[1]  now_ms    as in clock.lua
 -- ARGV[2]  member    request id, the same for a repeat of this request
 -- ARGV[3…] form, window_ms, limit, cost, ttl_s of KEYS[1], of KEYS[2], …
@@ -54,6 +55,9 @@ for i = 1, #keys do
     elseif cost > 0 and used + cost > limit then
       retry_after = wait(records[i], window, used + cost - limit)
     end
+  elseif form == 'gate' then
+    local closed = call('PTTL', key)
+    if closed > 0 then retry_after = closed end
   else
     used = call('ZCOUNT', key, '(' .. now, '+inf')
     if limit >= 0 and used >= limit then retry_after = 1000 end
@@ -79,6 +83,8 @@ for i = 1, #keys do
   elseif form == 'sum' then
     taken = cost
     if cost > 0 then write(key, totals[i] + cost, add(records[i], window, cost), ttl) end
+  elseif form == 'gate' then
+    taken = 0
   else
     call('ZREMRANGEBYSCORE', key, '0', format('%d', time - forget))
     call('ZADD', key, format('%d', time + window), member)

@@ -36,6 +36,7 @@ func TestHeadersAndScriptsAgree(t *testing.T) {
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +lease_ms`, `ARGV\[3…\] request id`}},
 		{"peek.lua", luascripts.PeekScript, clock + sums, []string{
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2…\] form, window_ms, limit`}},
+		{"close.lua", luascripts.CloseScript, "", []string{`KEYS\[1\]`, `ARGV\[1\] +ms`}},
 		{"reset.lua", luascripts.ResetScript, "", []string{`KEYS\[i\]`, `ARGV +none`}},
 	} {
 		text := read(t, tt.file)

@@ -66,7 +66,7 @@ for i = 1, #keys do
     if used == 0 then give_back(key, window) end
   elseif form == 'lease' then
     call('ZREM', key, member)
-  elseif used ~= cost and known then
+  elseif form == 'sum' and used ~= cost and known then
     local total, records = read(key, window)
     if used > cost then
       total, records = total + used - cost, add(records, window, used - cost)

@@ -36,6 +36,9 @@ var finish string
 //go:embed renew.lua
 var renew string
 
+//go:embed close.lua
+var closeGate string
+
 //go:embed peek.lua
 var peek string
 
@@ -49,6 +52,7 @@ var (
 	AdmitScript   = redis.NewScript(clock + decide + sums + admit)  // admit.lua
 	FinishScript  = redis.NewScript(clock + sums + finish)          // finish.lua
 	RenewScript   = redis.NewScript(clock + renew)                  // renew.lua
+	CloseScript   = redis.NewScript(closeGate)                      // close.lua
 	PeekScript    = redis.NewScript(clock + sums + peek)            // peek.lua
 	ResetScript   = redis.NewScript(reset)                          // reset.lua
 )

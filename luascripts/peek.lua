@@ -25,6 +25,9 @@ for i, key in ipairs(KEYS) do
     local total, records = read(key, window)
     used = math.floor(total)
     if used >= limit then retry_after = limit < 1 and window + 0 or wait(records, window, used + 1 - limit) end
+  elseif form == 'gate' then
+    local closed = redis.call('PTTL', key)
+    if closed > 0 then retry_after = closed end
   else
     used = redis.call('ZCOUNT', key, '(' .. now, '+inf')
     if used >= limit then retry_after = 1000 end

@@ -62,6 +62,8 @@ type Store interface {
 	// Renew puts off the end of leases to LeaseTime from now. They may be of several owners. One that is
 	// not there is no error.
 	Renew(ctx context.Context, leases []Held) error
+	// Close closes a Gate for so long, or leaves it where it is closed for longer.
+	Close(ctx context.Context, key string, d time.Duration) error
 	// Reset forgets what was counted under the keys, in one step.
 	Reset(ctx context.Context, keys []string) error
 }

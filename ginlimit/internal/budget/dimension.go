@@ -25,6 +25,7 @@ const (
 	Tokens     Unit = "tokens"
 	Spend      Unit = "spend"      // millionths of the operator's currency unit
 	Concurrent Unit = "concurrent" // requests under way
+	Open       Unit = "open"       // whether a provider takes requests at all
 )
 
 // Form is how a store keeps a dimension.
@@ -34,6 +35,7 @@ const (
 	Log   Form = "log"   // an exact window of requests
 	Sum   Form = "sum"   // a bounded window: late by less than a sixtieth of it, never early
 	Lease Form = "lease" // requests under way, each for as long as its lease is renewed
+	Gate  Form = "gate"  // closed for a time, or open; nothing is taken of it
 )
 
 // Dimension is what a budget counts, in any span of a window's length. It is comparable.
@@ -48,6 +50,8 @@ func (d Dimension) Form() Form {
 	switch {
 	case d.Unit == Concurrent:
 		return Lease
+	case d.Unit == Open:
+		return Gate
 	case d.Unit == Requests && !d.Bounded:
 		return Log
 	}
@@ -60,8 +64,8 @@ func (d Dimension) String() string {
 	switch d.Unit {
 	case Requests:
 		return d.window()
-	case Concurrent:
-		return string(Concurrent)
+	case Concurrent, Open:
+		return string(d.Unit)
 	}
 	return string(d.Unit) + "-" + d.window()
 }
@@ -88,6 +92,8 @@ func (d Dimension) suffix() string {
 		return strconv.FormatInt(d.seconds(), 10)
 	case Lease:
 		return "leases"
+	case Gate:
+		return "closed"
 	}
 	if d.Unit == Requests {
 		unit = "requests"

@@ -45,6 +45,9 @@ func (n Names) Key(userID string, d Dimension) string {
 	return n.Head() + EncodePart(userID) + n.Tail(d)
 }
 
+// UpstreamPart is the user part of the keys of a provider's shared cap. EncodePart never makes such a one.
+func UpstreamPart(name string) string { return "!upstream/" + EncodePart(name) }
+
 // Head is what stands before the encoded user.
 func (n Names) Head() string {
 	head := cmp.Or(n.Prefix, DefaultPrefix) + ":"

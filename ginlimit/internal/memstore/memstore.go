@@ -29,7 +29,7 @@ type Store struct {
 	entries int // of all budgets
 }
 
-// kept is a budget of one of the forms: *requestLog, *sum or leases.
+// kept is a budget of one of the forms: *requestLog, *sum, leases or gate.
 type kept interface{ len() int }
 
 // New returns an empty store. A nil clock is this process's monotonic one, so that a stepped wall clock
@@ -118,6 +118,11 @@ func (s *Store) look(claim budget.Claim, id string, now int64, repeated bool) (v
 		if v = held.verdict(now, claim.Budget); repeated {
 			v = budget.Verdict{Allowed: true, Used: v.Used}
 		}
+	case budget.Gate:
+		closed, _ := get[gate](s, claim.Key)
+		if v = closed.verdict(now); repeated {
+			v = budget.Verdict{Allowed: true}
+		}
 	}
 	return v
 }
@@ -144,6 +149,8 @@ func (s *Store) take(claim budget.Claim, id string, now int64) int {
 			s.keep(claim.Key, sum, sum.len()-before)
 		}
 		return claim.Cost
+	case budget.Gate:
+		return 0
 	}
 	held, ok := get[leases](s, claim.Key)
 	if !ok {
@@ -177,6 +184,9 @@ func (s *Store) Peek(_ context.Context, claims []budget.Claim) ([]budget.Verdict
 		case budget.Lease:
 			held, _ := get[leases](s, claim.Key)
 			verdicts[i] = held.verdict(now, claim.Budget)
+		case budget.Gate:
+			closed, _ := get[gate](s, claim.Key)
+			verdicts[i] = closed.verdict(now)
 		}
 	}
 	return verdicts, nil
@@ -241,6 +251,19 @@ func (s *Store) Renew(_ context.Context, held []budget.Held) error {
 			l[h.ID] = end
 		}
 	}
+	return nil
+}
+
+// Close implements budget.Store.
+func (s *Store) Close(_ context.Context, key string, d time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, there := get[gate](s, key)
+	more := 1
+	if there {
+		more = 0
+	}
+	s.keep(key, max(before, gate(s.clock().Add(max(d, time.Millisecond)).UnixMilli())), more)
 	return nil
 }
 

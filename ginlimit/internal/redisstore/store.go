@@ -248,6 +248,15 @@ func (s *Store) renew(ctx context.Context, leases []budget.Held) error {
 	return nil
 }
 
+// Close runs close.lua.
+func (s *Store) Close(ctx context.Context, key string, d time.Duration) error {
+	args := []any{max(1, d.Milliseconds())}
+	if _, err := s.scripts.run(ctx, luascripts.CloseScript, []string{key}, args); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
 // Reset runs reset.lua. Where a slot moves, it goes one by one: the longer windows are cleared later.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	err := s.reset(ctx, keys)

@@ -1,0 +1,162 @@
+package ginlimit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// Upstream is what a provider allows for a key that all callers share: requests and tokens in any minute, and
+// requests under way. 0 is no such cap.
+//
+// Share is the part of every cap, above 0 and at most 1, up to which requests of a tier are admitted. A tier at
+// 0.7 is refused while seven tenths of the cap are taken, by whomever, so three tenths stay for other tiers. A
+// tier that is not named may use all of it.
+type Upstream struct {
+	Name            string // of the provider's key; part of the keys in Redis, and no secret
+	PerMinute       int
+	TokensPerMinute int // needs WithUsage
+	Concurrent      int
+	Share           map[tiers.Tier]float64
+}
+
+// longestClosed bounds how long a provider's answer closes its gate.
+const longestClosed = 24 * time.Hour
+
+// mustBeValid panics where a cap says nothing, or what cannot be.
+func (u Upstream) mustBeValid() {
+	switch {
+	case u.Name == "":
+		panic("ginlimit: WithUpstream: Name is empty")
+	case u.PerMinute < 0 || u.TokensPerMinute < 0 || u.Concurrent < 0:
+		panic("ginlimit: WithUpstream: a cap of " + strconv.Quote(u.Name) + " is negative")
+	case u.PerMinute == 0 && u.TokensPerMinute == 0 && u.Concurrent == 0:
+		panic("ginlimit: WithUpstream: " + strconv.Quote(u.Name) + " has no cap")
+	}
+	for tier, share := range u.Share {
+		if !(share > 0 && share <= 1) {
+			panic(fmt.Sprintf("ginlimit: WithUpstream: %q: share %v of tier %q is not above 0 and at most 1",
+				u.Name, share, tier))
+		}
+	}
+}
+
+// budgets are the caps for a tier: the gate, and its share of the numbers.
+func (u Upstream) budgets(t tiers.Tier) []budget.Budget {
+	share, ok := u.Share[t]
+	if !ok {
+		share = 1
+	}
+	all := []budget.Budget{{Dimension: budget.Dimension{Unit: budget.Open}}}
+	for _, b := range []budget.Budget{
+		{Dimension: budget.Dimension{Window: budget.Minute, Bounded: true}, Limit: u.PerMinute},
+		{Dimension: budget.Dimension{Window: budget.Minute, Unit: budget.Tokens}, Limit: u.TokensPerMinute},
+		{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: u.Concurrent},
+	} {
+		switch {
+		case b.Limit > 0:
+			// A share such as 0.7 of 10 is not a hair below 7.
+			b.Limit = max(1, int(math.Floor(share*float64(b.Limit)+1e-9)))
+		case b.Unit == budget.Concurrent:
+			b.Limit = budget.NoLimit
+		default:
+			continue
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// step is the decision on a provider's caps for a tier.
+func (u Upstream) step(l *Limiter, t tiers.Tier) step {
+	names := l.names
+	names.Scope = ""
+	s := step{head: names.Head(), owner: budget.UpstreamPart(u.Name), upstream: true}
+	for _, b := range u.budgets(t) {
+		b.Limit = l.share(b.Limit)
+		s.claims = append(s.claims, plannedClaim{tail: names.Tail(b.Dimension), budget: b})
+	}
+	return s
+}
+
+// UpstreamUsage tells how much of a provider's caps is left for a tier, as Usage does for a user. It takes
+// nothing and writes nothing. While the provider's own answer has closed the gate, nothing is left, and
+// RetryAfter says for how long. Errors and the kill switch are those of Check. One round trip.
+func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) ([]Decision, error) {
+	u.mustBeValid()
+	s := u.step(l, t)
+	claims := s.of("", Usage{}, nil)
+	verdicts := make([]budget.Verdict, len(claims))
+	for i := range verdicts {
+		verdicts[i].Allowed = true
+	}
+	if !l.kill.on() {
+		ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+		defer cancel()
+		var err error
+		if verdicts, err = l.store.Peek(ctx, claims); err != nil {
+			return nil, fmt.Errorf("ginlimit: upstream usage: %w", err)
+		}
+	}
+	var decisions []Decision
+	for i, claim := range claims {
+		if claim.Unit == budget.Open || claim.Limit == budget.NoLimit {
+			continue
+		}
+		v := verdicts[i]
+		if gate := verdicts[0]; !gate.Allowed {
+			v = budget.Verdict{Used: claim.Limit, RetryAfter: max(v.RetryAfter, gate.RetryAfter)}
+		}
+		decisions = append(decisions, decision("", claim.Budget, v))
+	}
+	return decisions, nil
+}
+
+// closeUpstream closes the provider's gate for all processes where it has answered that it is overloaded, and for
+// how long. The answer itself goes on to the client.
+func (m *middleware) closeUpstream(c *gin.Context) {
+	status := c.Writer.Status()
+	if status != http.StatusTooManyRequests && status != statusOverloaded {
+		return
+	}
+	wait, ok := retryAfter(c.Writer.Header(), time.Now())
+	if !ok {
+		return
+	}
+	l := m.limiter
+	names := l.names
+	names.Scope = ""
+	key := names.Head() + budget.UpstreamPart(m.upstream.Name) + names.Tail(budget.Dimension{Unit: budget.Open})
+	ctx := context.WithoutCancel(c.Request.Context())
+	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+	defer cancel()
+	if err := l.store.Close(ctx, key, min(wait, longestClosed)); err != nil {
+		l.logError(ctx, "ginlimit: a provider's Retry-After could not be shared", err)
+	}
+}
+
+// statusOverloaded is Anthropic's status for an overload.
+const statusOverloaded = 529
+
+// retryAfter reads how long an answer asks to wait: retry-after-ms, or Retry-After in seconds or as a date.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return time.Duration(min(ms, float64(longestClosed.Milliseconds())) * float64(time.Millisecond)), true
+	}
+	value := h.Get(HeaderRetryAfter)
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, longestClosed.Seconds()) * float64(time.Second)), true
+	}
+	if date, err := http.ParseTime(value); err == nil && date.After(now) {
+		return date.Sub(now), true
+	}
+	return 0, false
+}
