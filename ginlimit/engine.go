@@ -3,6 +3,7 @@ package ginlimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -45,6 +46,29 @@ type asked struct {
 	tier     tiers.Tier
 	route    string
 	estimate func(most Usage) (Usage, error) // asked once, where a budget needs it
+	weigh    func() (int, error)             // of WithWeight, or nil
+	others   []other                         // of WithScopeFor
+}
+
+// other is another subject than the user, whose budgets the request must meet too.
+type other struct {
+	owner string // encoded; "" has none
+	tier  tiers.Tier
+	plans *otherPlans
+}
+
+// otherPlans are the plans of the subjects of a WithScopeFor, by the limiter and by that of FailLocal.
+type otherPlans struct{ own, local plans }
+
+// planOf is all that a request must meet.
+func (a asked) planOf(l *Limiter, of plans, others func(*otherPlans) plans) plan {
+	p := of.of(a.tier)
+	for _, o := range a.others {
+		if o.owner != "" {
+			p = p.with(others(o.plans).of(o.tier), o.owner, !l.names.HashTags)
+		}
+	}
+	return p
 }
 
 // answer is what a decision has found.
@@ -57,24 +81,23 @@ type answer struct {
 func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, ending) {
 	event := Event{Route: a.route}
 	event.Tier, event.UnknownTier = e.knownTier(ctx, a.tier)
-	plan := e.plans.of(a.tier)
+	plan := a.planOf(e.limiter, e.plans, func(o *otherPlans) plans { return o.own })
 	if e.limiter.kill.on() {
 		full := plan.full()
 		event.Outcome = Bypassed
 		e.observe(ctx, event, full.first().Decision)
 		return answer{left: full}, pass
 	}
-	var usage Usage
-	if most, ok := plan.estimated(); ok {
-		var err error
-		if usage, err = a.estimate(most); err != nil {
-			return answer{}, e.estimateFailed(ctx, r, err)
-		}
-		usage = usage.bounded()
+	costs, err := e.costs(plan, a)
+	if err != nil {
+		return answer{}, e.estimateFailed(ctx, r, err)
+	}
+	if costs.weight == 0 {
+		plan = plan.weightless()
 	}
 
 	deadline := e.limiter.deadline(ctx, shared)
-	rejected, all, err := r.decide(ctx, e.limiter, plan, a.user, usage, deadline)
+	rejected, all, err := r.decide(ctx, e.limiter, plan, a.user, costs, deadline)
 	switch ended(ctx) { // the request itself, which is no failure of Redis
 	case nil:
 	case context.Canceled:
@@ -100,7 +123,11 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		rejected, all, _ = r.decide(ctx, e.local, e.localPlans.of(a.tier), a.user, usage, time.Time{})
+		plan = a.planOf(e.local, e.localPlans, func(o *otherPlans) plans { return o.local })
+		if costs.weight == 0 {
+			plan = plan.weightless()
+		}
+		rejected, all, _ = r.decide(ctx, e.local, plan, a.user, costs, time.Time{})
 	}
 	if rejected.known {
 		event.Outcome = Rejected
@@ -124,6 +151,29 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 	return answer{left: all}, pass
 }
 
+// maxWeight bounds what one request can cost: each part of it is an entry of a log.
+const maxWeight = 1000
+
+// costs are what the request takes.
+func (e *engine) costs(p plan, a asked) (c costs, err error) {
+	c.weight = 1
+	if a.weigh != nil {
+		if c.weight, err = a.weigh(); err != nil {
+			return c, err
+		}
+		if c.weight < 0 || c.weight > maxWeight {
+			return c, fmt.Errorf("weight %d is not from 0 to %d", c.weight, maxWeight)
+		}
+	}
+	if most, ok := p.estimated(); ok {
+		if c.Usage, err = a.estimate(most); err != nil {
+			return c, err
+		}
+		c.Usage = c.Usage.bounded()
+	}
+	return c, nil
+}
+
 // estimateFailed says how a request ends whose usage could not be estimated, and gives back what it has taken
 // so far.
 func (e *engine) estimateFailed(ctx context.Context, r *request, err error) ending {
@@ -132,7 +182,7 @@ func (e *engine) estimateFailed(ctx context.Context, r *request, err error) endi
 		return gone
 	}
 	if e.estimates.allow(time.Now()) {
-		slog.WarnContext(ctx, "ginlimit: a request was refused, since its usage could not be estimated", "error", err)
+		slog.WarnContext(ctx, "ginlimit: a request was refused, since what it takes could not be told", "error", err)
 	}
 	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
 	return invalid

@@ -65,7 +65,7 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	if o.upstream != nil && o.upstream.TokensPerMinute > 0 && o.estimator == nil {
 		panic("ginlimit: New: WithUpstream has TokensPerMinute, which nothing estimates; add WithUsage")
 	}
-	atomic := o.atomic || len(o.scopes) > 0 || on != budget.Dimensions{}
+	atomic := o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil || on != budget.Dimensions{}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
 		table:    o.tiers,
@@ -75,11 +75,33 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		lookups:  newLogRate(time.Second),
 
 		estimates: newLogRate(time.Second),
-	}, estimator: o.estimator, refundOn: o.refundOn, upstream: o.upstream}
+	}, estimator: o.estimator, refundOn: o.refundOn, upstream: o.upstream, weight: o.weight}
 	if m.local = o.failure.local; m.local != nil {
 		m.localPlans = newPlans(m.local, layers, atomic, on, o.upstream)
 	}
+	for _, s := range o.subjects {
+		names := l.names
+		names.Scope = s.name
+		if s.name == "" || slices.ContainsFunc(layers, func(l layer) bool { return l.names == names }) {
+			panic("ginlimit: WithScopeFor: scope " + strconv.Quote(s.name) + " is empty or there already")
+		}
+		l.mounts.add(s.name, mount{true, o.bounded})
+		layer := []layer{{names, s.tiers}}
+		layers = append(layers, layer...)
+		mustDecide(layer, on)
+		plans := &otherPlans{own: newPlans(l, layer, true, on, nil)}
+		if m.local != nil {
+			plans.local = newPlans(m.local, layer, true, on, nil)
+		}
+		m.subjects = append(m.subjects, subjectScope{s.resolver, plans})
+	}
 	return m.handle
+}
+
+// subjectScope is a WithScopeFor.
+type subjectScope struct {
+	resolver TierResolver
+	plans    *otherPlans
 }
 
 // middleware is what New resolved once, so that a request computes nothing that is known at start.
@@ -89,6 +111,8 @@ type middleware struct {
 	estimator Estimator                 // of WithUsage, or nil
 	refundOn  func(c *gin.Context) bool // of WithRefundOn, or nil
 	upstream  *Upstream                 // of WithUpstream, or nil
+	weight    func(c *gin.Context) (int, error)
+	subjects  []subjectScope
 }
 
 // handle decides, and then answers or lets the handler do so.
@@ -103,17 +127,20 @@ func (m *middleware) handle(c *gin.Context) {
 		refuse(c, unauthenticated)
 		return
 	case err != nil:
-		if m.lookupFailed(ctx, &r.request, err) == gone {
-			abandon(c)
-		} else {
-			refuse(c, tierLookupFailed)
-		}
+		m.failLookup(c, r, err)
 		return
 	}
 
 	a := asked{user: budget.EncodePart(subjectID(c, subject)), tier: subject.Tier, route: c.FullPath()}
 	if m.estimator != nil {
 		a.estimate = func(most Usage) (Usage, error) { return estimate(m.estimator, c, most) }
+	}
+	if m.weight != nil {
+		a.weigh = func() (int, error) { return m.weight(c) }
+	}
+	if a.others, err = m.others(c); err != nil {
+		m.failLookup(c, r, err)
+		return
 	}
 	answer, ending := m.decide(ctx, &r.request, a)
 	switch ending {
@@ -141,6 +168,29 @@ func (m *middleware) handle(c *gin.Context) {
 		return
 	}
 	r.passed = nil // the answer is a limiter's, not the handler's
+}
+
+// others resolves the subjects beside the user.
+func (m *middleware) others(c *gin.Context) (all []other, err error) {
+	for _, s := range m.subjects {
+		subject, err := s.resolver.ResolveTier(c)
+		if err != nil && !errors.Is(err, ErrNoSubject) {
+			return nil, err
+		}
+		if err == nil && subject.UserID != "" {
+			all = append(all, other{budget.EncodePart(subjectID(c, subject)), subject.Tier, s.plans})
+		}
+	}
+	return all, nil
+}
+
+// failLookup answers a request whose subject could not be found out.
+func (m *middleware) failLookup(c *gin.Context, r *requestOn, err error) {
+	if m.lookupFailed(c.Request.Context(), &r.request, err) == gone {
+		abandon(c)
+	} else {
+		refuse(c, tierLookupFailed)
+	}
 }
 
 // estimate asks an estimator, within bounds if it takes them.

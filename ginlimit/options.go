@@ -21,11 +21,19 @@ type options struct {
 	bounded     bool
 	refundOn    func(c *gin.Context) bool
 	upstream    *Upstream
+	weight      func(c *gin.Context) (int, error)
+	subjects    []subjectOption
 }
 
 type scopeOption struct {
 	name  string
 	tiers *tiers.Store
+}
+
+type subjectOption struct {
+	name     string
+	tiers    *tiers.Store
+	resolver TierResolver
 }
 
 // WithTiers sets the tier table; the default is tiers.Default(). Give it to every mount on a scope of a
@@ -113,4 +121,28 @@ func WithRefundOn(f func(c *gin.Context) bool) Option {
 func WithUpstream(u Upstream) Option {
 	u.mustBeValid()
 	return func(o *options) { o.upstream = &u }
+}
+
+// WithScopeFor adds a budget of another subject than the user, under keys of its own, which every request must
+// meet as well: the organisation's beside the user's. R tells who that is and on which tier; where it answers
+// ErrNoSubject or an empty id, the request has no such budget, and any other error is answered as the
+// resolver's of New. All is decided together, the user's budgets first, in one script call. On a Cluster or
+// Ring, and with WithHashTags, the other subject's keys are on another node: it is then decided behind the
+// user, and what the user had taken is given back if it rejects. A rejection names the scope. Usage of the
+// other subject is limiter.Scope(name).Usage. The option may be given several times, with other names. New
+// panics on an empty name and on one that is there already; WithScopeFor panics on nil.
+func WithScopeFor(name string, s *tiers.Store, r TierResolver) Option {
+	mustNotBeNil("WithScopeFor: store", s)
+	mustNotBeNil("WithScopeFor: resolver", r)
+	return func(o *options) { o.subjects = append(o.subjects, subjectOption{name, s, r}) }
+}
+
+// WithWeight makes a request cost as many requests as f says, by its model say, in every window of requests that
+// it meets. 0 takes no request and needs no room for one; a request that costs more than a whole budget is
+// answered with 400, code "request_exceeds_budget"; an error, a negative number and one above 1,000 with 400,
+// code "invalid_request". F runs on the request's goroutine, before the decision. All windows are then decided
+// together. It panics on nil.
+func WithWeight(f func(c *gin.Context) (int, error)) Option {
+	mustNotBeNil("WithWeight: function", f)
+	return func(o *options) { o.weight = f }
 }

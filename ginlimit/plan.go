@@ -21,52 +21,92 @@ type plan []step
 
 // step is what one call decides, shortest window first.
 type step struct {
-	head     string // of its keys: what stands before the user
-	owner    string // in place of the user, encoded; "" is the user
+	head     string // of its keys: what stands before their owner
 	upstream bool   // a provider's caps
 	claims   []plannedClaim
 }
 
-// plannedClaim is a claim without its user.
+// plannedClaim is a claim without its owner.
 type plannedClaim struct {
+	owner  string // encoded; "" is the user
 	scope  string
-	tail   string // of its key: what stands after the user
+	tail   string // of its key: what stands after the owner
 	budget budget.Budget
 }
 
 // of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
-// allocation.
-func (s step) of(user string, usage Usage, claims []budget.Claim) []budget.Claim {
-	user = cmp.Or(s.owner, user)
+// allocation. What costs nothing in requests is not asked for.
+func (s step) of(user string, costs costs, claims []budget.Claim) []budget.Claim {
 	size := 0
 	for _, c := range s.claims {
-		size += len(s.head) + len(user) + len(c.tail)
+		size += len(s.head) + len(c.owner) + len(user) + len(c.tail)
 	}
 	var joined strings.Builder
 	joined.Grow(size)
 	for _, c := range s.claims {
 		joined.WriteString(s.head)
-		joined.WriteString(user)
+		joined.WriteString(cmp.Or(c.owner, user))
 		joined.WriteString(c.tail)
 	}
 	claims, rest := slices.Grow(claims, len(s.claims)), joined.String()
 	for _, c := range s.claims {
-		n := len(s.head) + len(user) + len(c.tail)
-		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget, Cost: cost(c.budget, usage)})
+		n := len(s.head) + len(cmp.Or(c.owner, user)) + len(c.tail)
+		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget, Cost: costs.of(c.budget)})
 		rest = rest[n:]
 	}
 	return claims
 }
 
-// cost is what a request with this usage takes of a budget.
-func cost(b budget.Budget, u Usage) int {
+// costs are what a request takes.
+type costs struct {
+	Usage
+	weight int // of requests
+}
+
+// of is what the request takes of a budget.
+func (c costs) of(b budget.Budget) int {
 	switch b.Unit {
 	case budget.Tokens:
-		return max(1, u.Tokens)
+		return max(1, c.Tokens)
 	case budget.Spend:
-		return int(u.Spend)
+		return int(c.Spend)
 	}
-	return 1
+	return c.weight
+}
+
+// weightless is a plan without budgets of requests.
+func (p plan) weightless() (without plan) {
+	for _, s := range p {
+		s.claims = slices.DeleteFunc(slices.Clone(s.claims), func(c plannedClaim) bool {
+			return c.budget.Unit == budget.Requests
+		})
+		if len(s.claims) > 0 {
+			without = append(without, s)
+		}
+	}
+	return without
+}
+
+// with adds the plan of another subject, encoded: to the same decision where all keys are on one server, and
+// behind it otherwise.
+func (p plan) with(other plan, owner string, together bool) plan {
+	all := slices.Clone(p)
+	for _, s := range other {
+		s.claims = slices.Clone(s.claims)
+		for i := range s.claims {
+			s.claims[i].owner = owner
+		}
+		if at := slices.IndexFunc(all, func(s step) bool { return !s.upstream }); together && at >= 0 {
+			all[at].claims = slices.Concat(all[at].claims, s.claims)
+			continue
+		}
+		at := len(all)
+		if at > 0 && all[at-1].upstream { // the provider is asked last
+			at--
+		}
+		all = slices.Insert(all, at, s)
+	}
+	return all
 }
 
 // plans are the plans of all tiers.
@@ -110,12 +150,12 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Di
 	for _, layer := range layers {
 		for _, b := range budget.Of(layer.tiers.Lookup(t), on) {
 			b.Limit = l.share(b.Limit)
-			claims = append(claims, plannedClaim{layer.names.Scope, layer.names.Tail(b.Dimension), b})
+			claims = append(claims, plannedClaim{"", layer.names.Scope, layer.names.Tail(b.Dimension), b})
 		}
 	}
 	if needsLease(claims) {
 		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
-		claims = append(claims, plannedClaim{l.names.Scope, l.names.Tail(remembers.Dimension), remembers})
+		claims = append(claims, plannedClaim{"", layers[0].names.Scope, layers[0].names.Tail(remembers.Dimension), remembers})
 	}
 	slices.SortStableFunc(claims, func(a, b plannedClaim) int {
 		order := []budget.Unit{budget.Requests, budget.Tokens, budget.Spend, budget.Concurrent}

@@ -42,7 +42,7 @@ func (r *request) init() {
 // decision that rejected, if one did, and what is left by the others. What was taken stays with the request,
 // but after an error this limiter's share of it goes back: another one may decide now.
 func (r *request) decide(
-	ctx context.Context, l *Limiter, p plan, user string, usage Usage, deadline time.Time,
+	ctx context.Context, l *Limiter, p plan, user string, costs costs, deadline time.Time,
 ) (rejected rejection, all left, err error) {
 	before := len(r.held)
 	until := deadline
@@ -56,7 +56,7 @@ func (r *request) decide(
 		store = l.direct // it may be a repeat on a scope of a limiter before, which a full window admits
 	}
 	for _, step := range p {
-		rejected, err = r.take(waiting, l, store, step, user, usage, &all)
+		rejected, err = r.take(waiting, l, store, step, user, costs, &all)
 		if err != nil {
 			r.giveBack(ctx, before, deadline)
 			return rejection{}, left{}, err
@@ -77,13 +77,13 @@ type rejection struct {
 
 // take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
 func (r *request) take(
-	ctx context.Context, l *Limiter, store budget.Store, s step, user string, usage Usage, all *left,
+	ctx context.Context, l *Limiter, store budget.Store, s step, user string, costs costs, all *left,
 ) (rejected rejection, err error) {
 	var claims []budget.Claim
 	if r.firstClaims[0].Key == "" { // nobody has taken that room
 		claims = r.firstClaims[:0]
 	}
-	claims = s.of(user, usage, claims)
+	claims = s.of(user, costs, claims)
 	verdicts, at, err := store.Admit(ctx, r.id, claims)
 	taken := holding{l, budget.Admission{ID: r.id, At: at, Claims: claims}}
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *request) hold(h holding) {
 		h.Claims = slices.DeleteFunc(slices.Clone(h.Claims), func(c budget.Claim) bool {
 			return slices.ContainsFunc(before.Claims, func(b budget.Claim) bool { return b.Key == c.Key })
 		})
-		if h.At != 0 && before.At != 0 && len(h.Claims) < all {
+		if h.settles() && before.settles() && len(h.Claims) < all {
 			before.Claims = slices.Concat(before.Claims, h.Claims)
 			return
 		}
@@ -194,8 +194,8 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 func (r *request) finish(ctx context.Context) {
 	word, usage := r.admission.end()
 	for _, h := range r.held {
-		if h.At == 0 && word != saidRefund {
-			continue // exact windows alone: nothing is settled
+		if word != saidRefund && !h.settles() {
+			continue
 		}
 		var used []int
 		if word != saidRefund {
@@ -209,11 +209,17 @@ func (r *request) finish(ctx context.Context) {
 	r.held = nil
 }
 
+// settles tells whether something is done when the request has ended: nothing is, with windows of requests
+// alone.
+func (h holding) settles() bool {
+	return slices.ContainsFunc(h.Claims, func(c budget.Claim) bool { return c.Unit != budget.Requests })
+}
+
 // used is what stays taken of each claim.
 func (h holding) used(w word, u Usage) []int {
 	used := make([]int, len(h.Claims))
 	for i, c := range h.Claims {
-		used[i] = 1
+		used[i] = c.Entries()
 		if c.Form() == budget.Sum {
 			used[i] = c.Cost
 		}

@@ -79,10 +79,12 @@ func (u Upstream) budgets(t tiers.Tier) []budget.Budget {
 func (u Upstream) step(l *Limiter, t tiers.Tier) step {
 	names := l.names
 	names.Scope = ""
-	s := step{head: names.Head(), owner: budget.UpstreamPart(u.Name), upstream: true}
+	s := step{head: names.Head(), upstream: true}
 	for _, b := range u.budgets(t) {
 		b.Limit = l.share(b.Limit)
-		s.claims = append(s.claims, plannedClaim{tail: names.Tail(b.Dimension), budget: b})
+		s.claims = append(s.claims, plannedClaim{
+			owner: budget.UpstreamPart(u.Name), tail: names.Tail(b.Dimension), budget: b,
+		})
 	}
 	return s
 }
@@ -93,7 +95,7 @@ func (u Upstream) step(l *Limiter, t tiers.Tier) step {
 func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) ([]Decision, error) {
 	u.mustBeValid()
 	s := u.step(l, t)
-	claims := s.of("", Usage{}, nil)
+	claims := s.of("", costs{weight: 1}, nil)
 	verdicts := make([]budget.Verdict, len(claims))
 	for i := range verdicts {
 		verdicts[i].Allowed = true

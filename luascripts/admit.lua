@@ -10,7 +10,8 @@
 -- ARGV[3…] form, window_ms, limit, cost, ttl_s of KEYS[1], of KEYS[2], …
 --          window_ms of a lease is how long it lasts unless it is renewed
 --          limit     of a lease -1 is none: it is then written and not counted
---          cost      what the request takes of a sum; a log and a lease take 1. 0 never rejects
+--          cost      what the request takes: of a sum an amount, of which 0 never rejects; of a log so many
+--                    entries, member, member:2, …; of a lease 1, whatever is said
 --
 -- Reply: now_ms, and three integers a budget, in the order of KEYS.
 --   admitted: {1, used, 0} for each; used includes this request.
@@ -46,7 +47,11 @@ for i = 1, #keys do
   local form, window, limit, cost, ttl = argv[at], argv[at + 1], argv[at + 2] + 0, argv[at + 3] + 0, argv[at + 4]
   local used, retry_after, back = 0, nil, false
   if form == 'log' then
-    used, retry_after = look(key, window, limit, member, ttl)
+    if cost > limit and limit > 0 then
+      used, retry_after = call('ZCOUNT', key, format('(%d', now - window), '+inf'), -1
+    else
+      used, retry_after = look(key, window, limit - cost + 1, member, ttl)
+    end
   elseif form == 'sum' then
     totals[i], records[i], back = read(key, window)
     used = math.floor(totals[i])
@@ -79,7 +84,9 @@ for i = 1, #keys do
   local form, window, cost, ttl = argv[at], argv[at + 1], argv[at + 3] + 0, argv[at + 4]
   local taken = 1
   if form == 'log' then
+    taken = cost
     take(key, member, ttl)
+    for n = 2, cost do call('ZADD', key, now, format('%s:%d', member, n)) end
   elseif form == 'sum' then
     taken = cost
     if cost > 0 then write(key, totals[i] + cost, add(records[i], window, cost), ttl) end

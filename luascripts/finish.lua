@@ -6,7 +6,7 @@
 -- ARGV[3]  at_ms      when it was admitted: the first value of admit.lua's reply; 0 where that got lost
 -- ARGV[4…] form, window_ms, cost, used, ttl_s of KEYS[1], of KEYS[2], …
 --          cost       what was taken at admission
---          used       what stays taken: of a sum an amount, of a log 0 or 1; a lease always ends
+--          used       what stays taken: of a sum an amount, of a log 0 or all; a lease always ends
 --
 -- Reply: one integer: 1, or 0 for one that was not admitted or is finished already.
 --
@@ -35,8 +35,9 @@ local function give_back_to(total, records, window, stamp, amount)
   return total, records
 end
 
-local function give_back(key, window)
+local function give_back(key, window, cost)
   if call('ZREM', key, member) == 0 then return end
+  for n = 2, cost do call('ZREM', key, string.format('%s:%d', member, n)) end
   local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
   if newest then
     local ttl = math.max(1, newest - now + window + 1000)
@@ -63,7 +64,7 @@ for i = 1, #keys do
   local key, at = keys[i], 5 * i - 1
   local form, window, cost, used, ttl = argv[at], argv[at + 1], argv[at + 2] + 0, argv[at + 3] + 0, argv[at + 4]
   if form == 'log' then
-    if used == 0 then give_back(key, window) end
+    if used == 0 then give_back(key, window, cost) end
   elseif form == 'lease' then
     call('ZREM', key, member)
   elseif form == 'sum' and used ~= cost and known then

@@ -9,8 +9,11 @@ import (
 type Claim struct {
 	Key string
 	Budget
-	Cost int // of a Sum, 0 or more; a Log and a Lease take 1
+	Cost int // what the request takes: of a Sum 0 or more, of a Log 1 or more; 0 of a Log is 1; a Lease is 1
 }
+
+// Entries is how many entries of a Log a claim takes.
+func (c Claim) Entries() int { return max(1, c.Cost) }
 
 // Verdict is a store's word on one claim.
 type Verdict struct {
@@ -56,7 +59,7 @@ type Store interface {
 	// Peek returns for every claim what a request that takes 1 would find, and writes nothing.
 	Peek(ctx context.Context, claims []Claim) ([]Verdict, error)
 	// Finish ends an admitted request, of which used[i] of claim i stays taken: of a Sum an amount, of a
-	// Log 0 or 1, of a Lease nothing. Nil stands for zeros: as if the request had never come. An
+	// Log 0 or all, of a Lease nothing. Nil stands for zeros: as if the request had never come. An
 	// admission that is not there, or was finished before, is no error.
 	Finish(ctx context.Context, a Admission, used []int) error
 	// Renew puts off the end of leases to LeaseTime from now. They may be of several owners. One that is

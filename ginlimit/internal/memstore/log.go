@@ -87,6 +87,9 @@ func (l *requestLog) add(at int64, member string) {
 }
 
 func (l *requestLog) remove(member string) {
+	if !l.holds(member) {
+		return
+	}
 	for i := l.search(l.at[member]); ; i++ {
 		if l.entries[i].member == member {
 			l.entries = slices.Delete(l.entries, i, i+1)

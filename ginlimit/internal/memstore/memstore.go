@@ -3,6 +3,7 @@ package memstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -101,6 +102,11 @@ func (s *Store) look(claim budget.Claim, id string, now int64, repeated bool) (v
 	switch claim.Form() {
 	case budget.Log:
 		log := s.trimmed(claim, now)
+		if more := claim.Entries() - 1; more >= claim.Limit && claim.Limit > 0 {
+			return budget.Verdict{Used: log.len(), TooLarge: true}
+		} else if more > 0 {
+			claim.Limit -= more
+		}
 		v = log.verdict(0, now, claim.Budget)
 		if !v.Allowed && (repeated || log.holds(id)) {
 			v = budget.Verdict{Allowed: true, Used: v.Used}
@@ -139,8 +145,11 @@ func (s *Store) take(claim budget.Claim, id string, now int64) int {
 			log = newRequestLog()
 		}
 		log.add(now, id)
-		s.keep(claim.Key, log, 1)
-		return 1
+		for n := 2; n <= claim.Entries(); n++ {
+			log.add(now, fmt.Sprintf("%s:%d", id, n))
+		}
+		s.keep(claim.Key, log, claim.Entries())
+		return claim.Entries()
 	case budget.Sum:
 		sum := s.current(claim, now)
 		if claim.Cost > 0 {
@@ -212,8 +221,12 @@ func (s *Store) Finish(_ context.Context, a budget.Admission, used []int) error 
 		switch claim.Form() {
 		case budget.Log:
 			if log, _ := get[*requestLog](s, claim.Key); stays == 0 && log.holds(a.ID) {
+				before := log.len()
 				log.remove(a.ID)
-				s.keep(claim.Key, log, -1)
+				for n := 2; n <= claim.Entries(); n++ {
+					log.remove(fmt.Sprintf("%s:%d", a.ID, n))
+				}
+				s.keep(claim.Key, log, log.len()-before)
 			}
 		case budget.Sum:
 			if known {

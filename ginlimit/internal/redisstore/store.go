@@ -59,13 +59,22 @@ func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) ([]
 	return verdicts, 0, err
 }
 
+// allLogs tells whether all claims are logs of which one entry is taken.
 func allLogs(claims []budget.Claim) bool {
 	for _, c := range claims {
-		if c.Form() != budget.Log {
+		if c.Form() != budget.Log || c.Cost > 1 {
 			return false
 		}
 	}
 	return true
+}
+
+// costOf is what the scripts are told that a claim takes.
+func costOf(c budget.Claim) int {
+	if c.Form() == budget.Log {
+		return c.Entries()
+	}
+	return c.Cost
 }
 
 func (s *Store) admitLogs(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
@@ -95,7 +104,7 @@ func (s *Store) admitForms(ctx context.Context, id string, claims []budget.Claim
 	c.args = append(c.args, s.now(), id)
 	for _, claim := range claims {
 		n := s.numbers.of(claim.Budget)
-		c.args = append(c.args, n.form, n.windowMS, n.limit, claim.Cost, n.ttl)
+		c.args = append(c.args, n.form, n.windowMS, n.limit, costOf(claim), n.ttl)
 	}
 	raw, err := s.scripts.run(ctx, luascripts.AdmitScript, c.keys, c.args)
 	if err != nil {
@@ -205,7 +214,7 @@ func (s *Store) finish(ctx context.Context, a budget.Admission, used []int) erro
 		if used != nil {
 			stays = used[i]
 		}
-		c.args = append(c.args, n.form, n.windowMS, claim.Cost, stays, n.ttl)
+		c.args = append(c.args, n.form, n.windowMS, costOf(claim), stays, n.ttl)
 	}
 	if _, err := s.scripts.run(ctx, luascripts.FinishScript, c.keys, c.args); err != nil {
 		return fmt.Errorf("finish: %w", err)

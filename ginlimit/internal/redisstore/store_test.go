@@ -157,7 +157,7 @@ func TestArguments(t *testing.T) {
 			[]any{"7", "log", int64(60_000), 5, "log", int64(86_400_000), 100}},
 		{luascripts.FinishScript, int64(2),
 			func(s *Store) error { return s.Finish(t.Context(), budget.Admission{ID: "m", Claims: claims}, nil) },
-			[]any{"7", "m", int64(0), "log", int64(60_000), 0, 0, int64(61), "log", int64(86_400_000), 0, 0, int64(86_401)}},
+			[]any{"7", "m", int64(0), "log", int64(60_000), 1, 0, int64(61), "log", int64(86_400_000), 1, 0, int64(86_401)}},
 		{luascripts.ResetScript, int64(2),
 			func(s *Store) error { return s.Reset(t.Context(), []string{"k1", "k2"}) }, nil},
 	} {

@@ -76,7 +76,7 @@ func (h *usageHistory) step(t *rapid.T) {
 		i := rapid.IntRange(0, len(h.open)-1).Draw(t, "request")
 		var used []int
 		for _, c := range h.open[i].Claims {
-			stays := 1
+			stays := c.Entries()
 			if c.Form() == budget.Sum {
 				stays = rapid.IntRange(0, 2*c.Cost).Draw(t, "used")
 			}
@@ -115,6 +115,9 @@ func (h *usageHistory) claims(t *rapid.T) (claims []budget.Claim) {
 	add := func(suffix string, d budget.Dimension, limits ...int) {
 		limit := rapid.SampledFrom(limits).Draw(t, "limit of "+suffix)
 		c := budget.Claim{Key: h.Key + suffix, Budget: budget.Budget{Dimension: d, Limit: limit}}
+		if d.Form() == budget.Log {
+			c.Cost = rapid.SampledFrom([]int{0, 1, 1, 2, 4}).Draw(t, "weight")
+		}
 		if d.Form() == budget.Sum {
 			c.Cost = 1
 			if d.Unit == budget.Tokens {
@@ -157,10 +160,7 @@ func (h *usageHistory) admit(t *rapid.T, id string, claims []budget.Claim) {
 	}
 	h.ends[id] = h.now + budget.LeaseTime.Milliseconds()
 	for _, c := range claims {
-		amount := 1
-		if c.Form() == budget.Sum {
-			amount = c.Cost
-		}
+		amount := costOf(c)
 		h.ledger[c.Key] = append(h.ledger[c.Key], entry{id, h.now, amount, c.Window, false})
 	}
 	h.open = append(h.open, budget.Admission{ID: id, At: at, Claims: claims})
@@ -168,10 +168,7 @@ func (h *usageHistory) admit(t *rapid.T, id string, claims []budget.Claim) {
 
 // check holds a verdict against the ledger, which does not have the request yet.
 func (h *usageHistory) check(t *rapid.T, c budget.Claim, v budget.Verdict, id string) {
-	cost := c.Cost
-	if c.Form() != budget.Sum {
-		cost = 1
-	}
+	cost := costOf(c)
 	used := v.Used
 	if v.Allowed && id != "" {
 		if _, all := h.ends[id]; !all && used >= cost {
@@ -203,6 +200,17 @@ func (h *usageHistory) check(t *rapid.T, c budget.Claim, v budget.Verdict, id st
 		require.Positive(t, v.RetryAfter, h)
 		require.LessOrEqual(t, v.RetryAfter, max(c.Window, budget.Busy), h)
 	}
+}
+
+// costOf is what a claim takes.
+func costOf(c budget.Claim) int {
+	switch c.Form() {
+	case budget.Sum:
+		return c.Cost
+	case budget.Lease:
+		return 1
+	}
+	return c.Entries()
 }
 
 // slack is by how much a budget may be late.
