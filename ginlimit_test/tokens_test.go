@@ -109,14 +109,19 @@ func TestSettling(t *testing.T) {
 	usage := func(tokens int, spend tiers.Money) ginlimit.Usage {
 		return ginlimit.Usage{Tokens: tokens, Spend: spend}
 	}
+	onFailure := []ginlimit.Option{
+		ginlimit.WithRefundOn(func(c *gin.Context) bool { return c.Writer.Status() >= 500 }),
+	}
 	for name, tt := range map[string]struct {
 		say                     func(c *gin.Context, a *ginlimit.Admission)
 		opts                    []ginlimit.Option
 		requests, tokens, spend int
 	}{
-		"nothing":      {func(*gin.Context, *ginlimit.Admission) {}, nil, 1, 100, 200},
-		"less":         {func(_ *gin.Context, a *ginlimit.Admission) { a.Settle(usage(30, 40)) }, nil, 1, 30, 40},
-		"more":         {func(_ *gin.Context, a *ginlimit.Admission) { a.Settle(usage(300, 400)) }, nil, 1, 300, 400},
+		"nothing": {func(*gin.Context, *ginlimit.Admission) {}, nil, 1, 100, 200},
+		"less":    {func(_ *gin.Context, a *ginlimit.Admission) { a.Settle(usage(30, 40)) }, nil, 1, 30, 40},
+		"more": {
+			func(_ *gin.Context, a *ginlimit.Admission) { a.Settle(usage(300, 400)) }, nil, 1, 300, 400,
+		},
 		"nothing used": {func(_ *gin.Context, a *ginlimit.Admission) { a.Settle(ginlimit.Usage{}) }, nil, 1, 0, 0},
 		"negative":     {func(_ *gin.Context, a *ginlimit.Admission) { a.Settle(usage(-5, -5)) }, nil, 1, 0, 0},
 		"refund":       {func(_ *gin.Context, a *ginlimit.Admission) { a.Refund() }, nil, 0, 0, 0},
@@ -129,17 +134,24 @@ func TestSettling(t *testing.T) {
 			a.Settle(usage(7, 8))
 			panic(http.ErrAbortHandler)
 		}, nil, 1, 7, 8},
-		"a panic, without": {func(*gin.Context, *ginlimit.Admission) { panic(http.ErrAbortHandler) }, nil, 1, 100, 200},
+		"a panic, without": {
+			func(*gin.Context, *ginlimit.Admission) { panic(http.ErrAbortHandler) }, nil, 1, 100, 200,
+		},
 		"refund on 5xx": {func(c *gin.Context, a *ginlimit.Admission) {
 			a.Settle(usage(7, 8))
 			c.AbortWithStatus(http.StatusBadGateway)
-		}, []ginlimit.Option{ginlimit.WithRefundOn(func(c *gin.Context) bool { return c.Writer.Status() >= 500 })}, 0, 0, 0},
+		}, onFailure, 0, 0, 0},
 		"no refund on 200": {func(*gin.Context, *ginlimit.Admission) {},
-			[]ginlimit.Option{ginlimit.WithRefundOn(func(c *gin.Context) bool { return c.Writer.Status() >= 500 })}, 1, 100, 200},
+			onFailure, 1, 100, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
-				opts := append(tt.opts, ginlimit.WithTiers(table), ginlimit.WithUsage(headerUsage), ginlimit.WithConcurrency())
+				opts := append(
+					tt.opts,
+					ginlimit.WithTiers(table),
+					ginlimit.WithUsage(headerUsage),
+					ginlimit.WithConcurrency(),
+				)
 				var during map[string]int
 				a := serve(t, gin.CustomRecovery(func(c *gin.Context, _ any) { c.AbortWithStatus(500) }),
 					ginlimit.New(l, resolver, opts...), func(c *gin.Context) {
@@ -206,13 +218,16 @@ func TestConcurrency(t *testing.T) {
 	var apis []*api
 	for range 2 {
 		l := ginlimit.NewLimiter(srv.Client(t))
-		apis = append(apis, serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table), ginlimit.WithConcurrency()),
-			func(*gin.Context) {
-				most.Store(max(most.Load(), running.Add(1)))
-				passed.Add(1)
-				<-leave
-				running.Add(-1)
-			}))
+		apis = append(
+			apis,
+			serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table), ginlimit.WithConcurrency()),
+				func(*gin.Context) {
+					most.Store(max(most.Load(), running.Add(1)))
+					passed.Add(1)
+					<-leave
+					running.Add(-1)
+				}),
+		)
 	}
 	var rejected atomic.Int64
 	var wg sync.WaitGroup
@@ -266,7 +281,10 @@ func TestLargerThanABudget(t *testing.T) {
 // A thousand refusals change no key but for trims. Q2.
 func TestRefusalsChangeNothing(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
-	table, _ := plenty(t, func(l *tiers.Limits) { l.TokensPerMinute, l.SpendPerDay, l.Concurrent = 100, 1000, 5 })
+	table, _ := plenty(
+		t,
+		func(l *tiers.Limits) { l.TokensPerMinute, l.SpendPerDay, l.Concurrent = 100, 1000, 5 },
+	)
 	a := serve(t, ginlimit.New(ginlimit.NewLimiter(rdb), resolver, ginlimit.WithTiers(table),
 		ginlimit.WithUsage(headerUsage), ginlimit.WithConcurrency()))
 	require.Equal(t, http.StatusOK, a.as("alice", "Tokens", "60", "Spend", "10").StatusCode)

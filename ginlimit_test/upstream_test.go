@@ -20,13 +20,20 @@ import (
 func roomy(t *testing.T) *tiers.Store {
 	t.Helper()
 	limits := tiers.Limits{PerMinute: 10_000, PerDay: 10_000}
-	s, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: limits, tiers.Enterprise: limits})
+	s, err := tiers.NewStore(
+		tiers.Free,
+		map[tiers.Tier]tiers.Limits{tiers.Free: limits, tiers.Enterprise: limits},
+	)
 	require.NoError(t, err)
 	return s
 }
 
 func provider(perMinute int) ginlimit.Upstream {
-	return ginlimit.Upstream{Name: "openai", PerMinute: perMinute, Share: map[tiers.Tier]float64{tiers.Free: 0.7}}
+	return ginlimit.Upstream{
+		Name:      "openai",
+		PerMinute: perMinute,
+		Share:     map[tiers.Tier]float64{tiers.Free: 0.7},
+	}
 }
 
 // upstreams are the stores that a cap is kept in.
@@ -44,7 +51,10 @@ func TestSharesOfAnUpstream(t *testing.T) {
 	for name, limiter := range upstreams {
 		t.Run(name, func(t *testing.T) {
 			l := limiter(t)
-			a := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(roomy(t)), ginlimit.WithUpstream(provider(100))))
+			a := serve(
+				t,
+				ginlimit.New(l, resolver, ginlimit.WithTiers(roomy(t)), ginlimit.WithUpstream(provider(100))),
+			)
 			storm := func(tier string, calls int) (ok int64) {
 				var passed atomic.Int64
 				var wg sync.WaitGroup
@@ -144,7 +154,11 @@ func TestOwnRejectionsCloseNoGate(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	l := ginlimit.NewLimiter(rdb)
 	inner := ginlimit.New(l.Scope("inner"), resolver, ginlimit.WithTiers(table(t, 1, 1)))
-	a := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(roomy(t)), ginlimit.WithUpstream(provider(100))), inner)
+	a := serve(
+		t,
+		ginlimit.New(l, resolver, ginlimit.WithTiers(roomy(t)), ginlimit.WithUpstream(provider(100))),
+		inner,
+	)
 	require.Equal(t, http.StatusOK, a.as("alice").StatusCode)
 	require.Equal(t, http.StatusTooManyRequests, a.as("alice").StatusCode)
 	require.Equal(t, http.StatusOK, a.as("bob").StatusCode)

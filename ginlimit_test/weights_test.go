@@ -114,7 +114,11 @@ func TestOrganisations(t *testing.T) {
 			require.Equal(t, http.StatusTooManyRequests, r.StatusCode)
 			require.Contains(t, r.body, `"scope":"org"`)
 			require.Equal(t, map[string]int{"1m0s": 0}, used(t, l, "carol", tiers.Limits{PerMinute: 2}))
-			require.Equal(t, map[string]int{"1m0s": 3, "24h0m0s": 3, "tokens1m0s": 300}, used(t, l.Scope("org"), "acme", limits))
+			require.Equal(
+				t,
+				map[string]int{"1m0s": 3, "24h0m0s": 3, "tokens1m0s": 300},
+				used(t, l.Scope("org"), "acme", limits),
+			)
 
 			require.Equal(t, http.StatusOK, as("carol", "other").StatusCode)
 			require.Equal(t, http.StatusOK, as("carol", "").StatusCode, "no organisation, no such budget")

@@ -60,7 +60,8 @@ func throughGin(rdb redis.UniversalClient, windows []window) (decide, error) {
 	}
 	router := newRouter(limited)
 	return func(ctx context.Context, user string) (verdict, error) {
-		r := (&http.Request{Method: http.MethodGet, URL: root, Header: http.Header{userHeader: {user}}}).WithContext(ctx)
+		r := &http.Request{Method: http.MethodGet, URL: root, Header: http.Header{userHeader: {user}}}
+		r = r.WithContext(ctx)
 		w := nobody{header: http.Header{}}
 		router.ServeHTTP(&w, r)
 		if w.status != http.StatusOK && w.status != http.StatusTooManyRequests {
