@@ -13,7 +13,7 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// A Redis whose memory is full, with maxmemory-policy noeviction, refuses others' writes and goes on deciding:
+// A Redis whose memory is full, with maxmemory-policy noeviction, refuses others' writes and still decides:
 // admissions are written, above maxmemory, since the scripts' first write is one that frees memory. New users
 // are no exception, nor is a script that has to be loaded again. R46.
 func TestMemoryFull(t *testing.T) {

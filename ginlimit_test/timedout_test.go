@@ -12,8 +12,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// A call that timed out may count when its server wakes: nobody can take back what is on its way. It counts at
-// most once in each window, however often the client has sent it, in either form. R41.
+// A call that timed out may count when its server wakes: nobody can take back what is on its way. It counts
+// at most once in each window, however often the client has sent it, in either form. R41.
 func TestACallThatTimedOutCountsAtMostOnce(t *testing.T) {
 	captureLogs(t)
 	const timeout = 300 * time.Millisecond

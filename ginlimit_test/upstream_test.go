@@ -45,7 +45,7 @@ var upstreams = map[string]func(t *testing.T) *ginlimit.Limiter{
 	},
 }
 
-// Free alone gets exactly its share of the cap; enterprise may use the rest. Who is refused has taken nothing.
+// Free alone gets exactly its share of the cap; enterprise may use the rest. A refusal takes nothing.
 // Q13 to Q15.
 func TestSharesOfAnUpstream(t *testing.T) {
 	for name, limiter := range upstreams {
