@@ -44,7 +44,9 @@ func (l *leases) release(leases []budget.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range leases {
-		if l.held[h]--; l.held[h] <= 0 {
+		if l.held[h] > 1 {
+			l.held[h]--
+		} else {
 			delete(l.held, h)
 		}
 	}
