@@ -84,9 +84,11 @@ for i = 1, #keys do
   local form, window, cost, ttl = argv[at], argv[at + 1], argv[at + 3] + 0, argv[at + 4]
   local taken = 1
   if form == 'log' then
-    taken = cost
-    take(key, member, ttl)
-    for n = 2, cost do call('ZADD', key, now, format('%s:%d', member, n)) end
+    taken = take(key, member, ttl)
+    if taken == 1 then
+      for n = 2, cost do call('ZADD', key, now, format('%s:%d', member, n)) end
+      taken = cost
+    end
   elseif form == 'sum' then
     taken = cost
     if cost > 0 then write(key, totals[i] + cost, add(records[i], window, cost), ttl) end
