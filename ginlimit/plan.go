@@ -22,6 +22,7 @@ type plan []step
 // step is what one call decides, shortest window first.
 type step struct {
 	head     string // of its keys: what stands before their owner
+	later    string // of the key of a further lease: what stands between the user and its number
 	upstream bool   // a provider's caps
 	claims   []plannedClaim
 }
@@ -166,7 +167,7 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Di
 	var p plan
 	for i, c := range claims {
 		if i == 0 || !atomic {
-			p = append(p, step{head: layers[0].names.Head()})
+			p = append(p, step{head: layers[0].names.Head(), later: layers[0].names.Later()})
 		}
 		last := &p[len(p)-1]
 		last.claims = append(last.claims, c)

@@ -3,6 +3,7 @@ package ginlimit
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -84,8 +85,15 @@ func (r *request) take(
 		claims = r.firstClaims[:0]
 	}
 	claims = s.of(user, costs, claims)
-	verdicts, at, err := store.Admit(ctx, r.id, claims)
-	taken := holding{l, budget.Admission{ID: r.id, At: at, Claims: claims}}
+	fresh, again := r.divide(l, s, user, claims)
+	var found []budget.Verdict // of again
+	if len(again) > 0 {
+		if found, err = l.direct.Peek(ctx, again); err != nil {
+			return rejection{}, err
+		}
+	}
+	verdicts, at, err := store.Admit(ctx, r.id, fresh)
+	taken := holding{l, budget.Admission{ID: r.id, At: at, Claims: fresh}}
 	if err != nil {
 		taken.At = 0
 		r.doubtful = append(r.doubtful, taken)
@@ -93,6 +101,9 @@ func (r *request) take(
 	}
 	if verdicts[len(verdicts)-1].Allowed {
 		r.hold(taken)
+	}
+	if len(again) > 0 || len(fresh) != len(claims) {
+		verdicts = inOrder(claims, fresh, verdicts, again, found)
 	}
 	for i, v := range verdicts {
 		claim := claims[i]
@@ -110,6 +121,69 @@ func (r *request) take(
 		}
 	}
 	return rejection{}, nil
+}
+
+// divide returns of a step's claims those to be admitted, and those that a limiter before has taken. A store
+// knows a repeat by a lease: what shares its lease with that limiter, and is not a repeat of the whole, gets one
+// of its own. Logs know repeats by themselves.
+func (r *request) divide(l *Limiter, s step, user string, claims []budget.Claim) (fresh, again []budget.Claim) {
+	if len(r.held) == 0 {
+		return claims, nil
+	}
+	held, sums, leases := 0, false, false
+	for _, c := range claims {
+		switch known := r.holds(l, c.Key); {
+		case known && c.Form() != budget.Log:
+			again = append(again, c)
+			fallthrough
+		case known:
+			held++
+		default:
+			sums, leases = sums || c.Form() == budget.Sum, leases || c.Form() == budget.Lease
+		}
+	}
+	if held == 0 || held == len(claims) {
+		return claims, nil
+	}
+	fresh = make([]budget.Claim, 0, len(claims)+1)
+	for _, c := range claims {
+		if c.Form() == budget.Log || !r.holds(l, c.Key) {
+			fresh = append(fresh, c)
+		}
+	}
+	if sums && !leases {
+		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
+		key := s.head + user + s.later + strconv.Itoa(len(r.held)+1) + ":leases"
+		fresh = append(fresh, budget.Claim{Key: key, Budget: remembers})
+	}
+	return fresh, again
+}
+
+// holds tells whether a limiter before has taken a claim of a key for the request.
+func (r *request) holds(l *Limiter, key string) bool {
+	return slices.ContainsFunc(r.held, func(h holding) bool {
+		return h.limiter.store == l.store &&
+			slices.ContainsFunc(h.Claims, func(c budget.Claim) bool { return c.Key == key })
+	})
+}
+
+// inOrder returns the verdicts on claims, to the first that rejects: those of a store on fresh, and what was
+// found of again, which is taken.
+func inOrder(
+	claims, fresh []budget.Claim, verdicts []budget.Verdict, again []budget.Claim, found []budget.Verdict,
+) (all []budget.Verdict) {
+	for _, c := range claims {
+		is := func(other budget.Claim) bool { return other.Key == c.Key }
+		if i := slices.IndexFunc(again, is); i >= 0 {
+			all = append(all, budget.Verdict{Allowed: true, Used: found[i].Used})
+		} else if i := slices.IndexFunc(fresh, is); i < len(verdicts) {
+			all = append(all, verdicts[i])
+			if !verdicts[i].Allowed {
+				break
+			}
+		}
+	}
+	return all
 }
 
 // retake decides a claim that a limiter before this one has taken already, on the same scope with a higher
@@ -140,22 +214,12 @@ func (l *Limiter) retake(
 	return verdicts[0], nil
 }
 
-// hold notes what a call took, less what a limiter before holds already. What is settled in the end joins
-// that: a request is settled once.
+// hold notes what a call took, less what a limiter before holds already.
 func (r *request) hold(h holding) {
-	for i := range r.held {
-		before := &r.held[i]
-		if before.limiter.store != h.limiter.store {
-			continue
-		}
-		all := len(h.Claims)
+	if len(r.held) > 0 {
 		h.Claims = slices.DeleteFunc(slices.Clone(h.Claims), func(c budget.Claim) bool {
-			return slices.ContainsFunc(before.Claims, func(b budget.Claim) bool { return b.Key == c.Key })
+			return r.holds(h.limiter, c.Key)
 		})
-		if h.settles() && before.settles() && len(h.Claims) < all {
-			before.Claims = slices.Concat(before.Claims, h.Claims)
-			return
-		}
 	}
 	if len(h.Claims) > 0 {
 		r.held = append(r.held, h)

@@ -69,6 +69,15 @@ func (n Names) Tail(d Dimension) string {
 	return tail + ":" + d.suffix()
 }
 
+// Later is what stands after the encoded user in the key of a further lease of one request, before the number
+// of that lease and ":leases". No scope is like it: "!" is always encoded.
+func (n Names) Later() string {
+	if n.HashTags {
+		return "}:!"
+	}
+	return ":!"
+}
+
 // EncodePart writes an id or a scope so that no two of them meet and none can set the hash tag or
 // another part: bytes other than letters, digits and _ - . @ + = / are percent-encoded in
 // upper-case hex. A part that would be longer than maxPart, or that begins as a hashed one does,
