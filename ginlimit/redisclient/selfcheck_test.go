@@ -70,7 +70,7 @@ func TestSelfCheckPermissions(t *testing.T) {
 		require.NoError(t, admin.ACLSetUser(t.Context(), name, rules...).Err())
 		return connect(t, "redis://"+name+":pw@"+srv.Addr)
 	}
-	// The minimal rules, as the README gives them.
+	// The smallest rules, as docs/redis.md gives them.
 	minimal := strings.Fields(`~ratelimit:* -@all +eval +evalsha +script|load +time +zremrangebyscore +zcard +zscore
 		+zrange +zadd +expire +zcount +zrangebyscore +zrem +pttl +pexpire +unlink`)
 	require.NoError(t, SelfCheck(t.Context(), user("minimal", minimal...)))

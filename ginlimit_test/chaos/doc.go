@@ -3,7 +3,7 @@
 //
 //	cd ginlimit_test/chaos
 //	go test -race .                                      # all faults
-//	go test -run TestChaos -table table.md .             # the table of the README, as measured
+//	go test -run TestChaos -table table.md .             # the tables of docs/failures.md, in one
 //	go test -run 'TestChaos/hung' .                      # one fault, or all whose name matches
 //
 // For each fault it asserts, and shows in the table:
