@@ -24,13 +24,13 @@ func (u Usage) bounded() Usage {
 }
 
 // Estimator tells what a request will take at most, before the handler runs. It runs on the request's
-// goroutine, after the resolver, and only for tiers that have a number of tokens or money. What it estimates is
-// reserved; a request with a token budget takes 1 at least. An error is answered with 400, code
+// goroutine, after the resolver, and only for tiers that have a number of tokens or money. What it estimates
+// is reserved; a request with a token budget takes 1 at least. An error is answered with 400, code
 // "invalid_request"; its text goes to the log and never to the client.
 //
 // An Estimator that also has the method EstimateWithin(c *gin.Context, most Usage) (Usage, error) is asked by
-// that. Most is a quarter of the tier's smallest budget of each kind, 0 where it has none: a bound for what is
-// reserved on a mere declaration, such as max_tokens, so that it cannot lock everything else out.
+// that. Most is a quarter of the tier's smallest budget of each kind, 0 where it has none: a bound for what
+// is reserved on a mere declaration, such as max_tokens, so that it cannot lock everything else out.
 type Estimator interface {
 	Estimate(c *gin.Context) (Usage, error)
 }
@@ -76,7 +76,8 @@ func (a *Admission) Settle(u Usage) {
 	a.record(saidUsage, u.bounded())
 }
 
-// Refund records that the request shall have cost nothing: its place in the windows of requests goes back too.
+// Refund records that the request shall have cost nothing: its place in the windows of requests goes back
+// too.
 func (a *Admission) Refund() { a.record(saidRefund, Usage{}) }
 
 // Recorded returns what was recorded last: whether the request was settled, and with what, or refunded. It is

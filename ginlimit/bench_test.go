@@ -57,7 +57,8 @@ func BenchmarkDecision(b *testing.B) {
 		b.Run(store+"/one_check", func(b *testing.B) {
 			l, srv := benchLimiter(b, store)
 			measure(b, srv, func(user string) {
-				if d, err := l.Check(context.Background(), user, plenty.PerMinute, budget.Minute); err != nil || !d.Allowed {
+				d, err := l.Check(context.Background(), user, plenty.PerMinute, budget.Minute)
+				if err != nil || !d.Allowed {
 					b.Fatal(d, err)
 				}
 			})
@@ -120,7 +121,8 @@ func measure(b *testing.B, srv *redistest.Server, decide func(user string)) {
 // BenchmarkMiddleware reports the Go side alone, headers included: the Scripter is a stub that
 // admits everything at once. What Gin and the authentication cost is in it too.
 func BenchmarkMiddleware(b *testing.B) {
-	pass, h := admittedRequest(New(NewLimiter(admitEverything()), FromContext("user", "tier"), WithAtomicWindows()))
+	pass, h := admittedRequest(New(NewLimiter(admitEverything()), FromContext("user", "tier"),
+		WithAtomicWindows()))
 	b.ReportAllocs()
 	for b.Loop() {
 		pass()
@@ -132,8 +134,10 @@ func BenchmarkMiddleware(b *testing.B) {
 
 func TestMiddlewareAllocations(t *testing.T) {
 	without, _ := admittedRequest()
-	pass, h := admittedRequest(New(NewLimiter(admitEverything()), FromContext("user", "tier"), WithAtomicWindows()))
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, pass)-testing.AllocsPerRun(1000, without), 9.0, "as the docs say")
+	pass, h := admittedRequest(New(NewLimiter(admitEverything()), FromContext("user", "tier"),
+		WithAtomicWindows()))
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, pass)-testing.AllocsPerRun(1000, without), 9.0,
+		"as the docs say")
 	require.Equal(t, "59", h.Get(HeaderRemaining))
 }
 
@@ -155,7 +159,8 @@ type stubScripter struct {
 }
 
 func admitEverything() stubScripter {
-	return stubScripter{cmd: redis.NewCmdResult([]any{int64(1), int64(1), int64(0), int64(1), int64(1), int64(0)}, nil)}
+	reply := []any{int64(1), int64(1), int64(0), int64(1), int64(1), int64(0)}
+	return stubScripter{cmd: redis.NewCmdResult(reply, nil)}
 }
 
 func (s stubScripter) EvalSha(context.Context, string, []string, ...any) *redis.Cmd { return s.cmd }

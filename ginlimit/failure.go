@@ -19,7 +19,8 @@ func FailOpen() FailurePolicy { return FailurePolicy{open: true} }
 // FailLocal lets a memory limiter decide by the same budgets for as long as Redis cannot. Each
 // process counts for itself, from nothing, so a fleet of n may admit n times the limit, unless m was
 // made WithReplicas(n); when Redis is back, it knows nothing of what was admitted meanwhile. m may
-// serve several routes; its own scope and kill switch are not used. It panics unless m was made by NewMemoryLimiter.
+// serve several routes; its own scope and kill switch are not used. It panics unless m was made by
+// NewMemoryLimiter.
 func FailLocal(m *Limiter) FailurePolicy {
 	mustNotBeNil("FailLocal: limiter", m)
 	if !m.local {

@@ -28,7 +28,8 @@ func newKillSwitch(flag func() bool, now func() time.Time) *killSwitch {
 		k.flag, k.flagName = disabledByEnv, DisabledEnv
 		if value := os.Getenv(DisabledEnv); value != "" {
 			if _, err := strconv.ParseBool(value); err != nil {
-				slog.Warn("ginlimit: kill switch is no boolean, so rate limits stay on", "variable", DisabledEnv, "value", value)
+				slog.Warn("ginlimit: kill switch is no boolean, so rate limits stay on",
+					"variable", DisabledEnv, "value", value)
 			}
 		}
 	}

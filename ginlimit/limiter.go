@@ -151,7 +151,9 @@ func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 //
 // One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
 // in the window.
-func (l *Limiter) Check(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
+func (l *Limiter) Check(
+	ctx context.Context, userID string, limit int, window time.Duration,
+) (Decision, error) {
 	return l.ask(ctx, "check", userID, limit, window, admitNew)
 }
 
@@ -163,14 +165,18 @@ func admitNew(s budget.Store, ctx context.Context, claims []budget.Claim) ([]bud
 
 // Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
 // is left now, before any call. Errors, the kill switch and the cost are those of Check.
-func (l *Limiter) Peek(ctx context.Context, userID string, limit int, window time.Duration) (Decision, error) {
+func (l *Limiter) Peek(
+	ctx context.Context, userID string, limit int, window time.Duration,
+) (Decision, error) {
 	return l.ask(ctx, "peek", userID, limit, window, budget.Store.Peek)
 }
 
 // askFunc is one question to a store. It is no bound method, which would have to be allocated.
 type askFunc func(budget.Store, context.Context, []budget.Claim) ([]budget.Verdict, error)
 
-func (l *Limiter) ask(ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc) (Decision, error) {
+func (l *Limiter) ask(
+	ctx context.Context, op, userID string, limit int, window time.Duration, ask askFunc,
+) (Decision, error) {
 	if err := validate(userID, window); err != nil {
 		return Decision{}, err
 	}
@@ -187,10 +193,10 @@ func (l *Limiter) ask(ctx context.Context, op, userID string, limit int, window 
 	return decision(l.names.Scope, b, verdicts[0]), nil
 }
 
-// Usage tells what is left of every budget of a tier: requests, tokens, money, each shortest window first, and
-// requests under way. There is a decision for each number of limits that is neither missing nor unlimited,
-// as Peek gives one. It takes nothing and writes nothing. Errors and the kill switch are those of Check. One
-// round trip.
+// Usage tells what is left of every budget of a tier: requests, tokens, money, each shortest window first,
+// and requests under way. There is a decision for each number of limits that is neither missing nor
+// unlimited, as Peek gives one. It takes nothing and writes nothing. Errors and the kill switch are those of
+// Check. One round trip.
 func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits) ([]Decision, error) {
 	if userID == "" {
 		return nil, ErrInvalidUserID
@@ -226,8 +232,8 @@ func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits)
 }
 
 // Reset forgets what a user has taken in these windows of this scope, of requests, tokens and money, all in
-// one step; without windows, in the minute and the day. Requests under way stay counted as such. It works while
-// the kill switch is on. Errors are those of Check. One round trip.
+// one step; without windows, in the minute and the day. Requests under way stay counted as such. It works
+// while the kill switch is on. Errors are those of Check. One round trip.
 func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Duration) error {
 	if len(windows) == 0 {
 		windows = []time.Duration{budget.Minute, budget.Day}
@@ -262,7 +268,8 @@ func (l *Limiter) share(limit int) int {
 func (l *Limiter) logError(ctx context.Context, message string, err error) {
 	if redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "MOVED ") {
 		l.cluster.Do(func() {
-			slog.WarnContext(ctx, "ginlimit: Redis is a Cluster, which this client does not know, so it refuses scripts",
+			slog.WarnContext(ctx,
+				"ginlimit: Redis is a Cluster, which this client does not know, so it refuses scripts",
 				"cure", "redisclient.NewCluster, or WithHashTags where one endpoint hides the Cluster")
 		})
 	}

@@ -267,7 +267,8 @@ func (r *request) finish(ctx context.Context) {
 		}
 		ctx := context.WithoutCancel(ctx)
 		if err := h.finish(ctx, used, h.limiter.deadline(ctx, whole)); err != nil {
-			h.limiter.logError(ctx, "ginlimit: what a request used could not be settled; what was reserved stays taken", err)
+			h.limiter.logError(ctx,
+				"ginlimit: what a request used could not be settled; what was reserved stays taken", err)
 		}
 	}
 	r.held = nil

@@ -44,7 +44,8 @@ local admitted = call('ZSCORE', memory, member)
 local reply, totals, records = {time}, {}, {}
 for i = 1, #keys do
   local key, at = keys[i], 5 * i - 2
-  local form, window, limit, cost, ttl = argv[at], argv[at + 1], argv[at + 2] + 0, argv[at + 3] + 0, argv[at + 4]
+  local form, window, limit = argv[at], argv[at + 1], argv[at + 2] + 0
+  local cost, ttl = argv[at + 3] + 0, argv[at + 4]
   local used, retry_after, back = 0, nil, false
   if form == 'log' then
     if cost > limit and limit > 0 then

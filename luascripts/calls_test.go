@@ -28,7 +28,9 @@ type reply struct {
 	RetryAfter time.Duration
 }
 
-func callAdmit(ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []budget) ([]reply, error) {
+func callAdmit(
+	ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []budget,
+) ([]reply, error) {
 	args := []any{now}
 	for i, b := range budgets {
 		args = append(args, b.window.Milliseconds(), b.limit)
@@ -40,7 +42,9 @@ func callAdmit(ctx context.Context, rdb redis.Scripter, now, member string, keys
 	return replies(luascripts.SlidingWindow.Run(ctx, rdb, keys, args...))
 }
 
-func callPeek(ctx context.Context, rdb redis.Scripter, now string, keys []string, budgets []budget) ([]reply, error) {
+func callPeek(
+	ctx context.Context, rdb redis.Scripter, now string, keys []string, budgets []budget,
+) ([]reply, error) {
 	args := []any{now}
 	for _, b := range budgets {
 		args = append(args, "log", b.window.Milliseconds(), b.limit)
@@ -48,7 +52,9 @@ func callPeek(ctx context.Context, rdb redis.Scripter, now string, keys []string
 	return replies(luascripts.PeekScript.Run(ctx, rdb, keys, args...))
 }
 
-func callGiveBack(ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []budget) error {
+func callGiveBack(
+	ctx context.Context, rdb redis.Scripter, now, member string, keys []string, budgets []budget,
+) error {
 	args := []any{now, member, 0}
 	for _, b := range budgets {
 		args = append(args, "log", b.window.Milliseconds(), 1, 0, int64(b.window/time.Second)+1)

@@ -22,8 +22,8 @@ func TestHeadersAndScriptsAgree(t *testing.T) {
 		header  []string // in this order, each once
 	}{
 		{"sliding_window.lua", luascripts.SlidingWindow, clock + decide, []string{
-			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +window_ms`, `ARGV\[3\] +limit`, `ARGV\[4\] +member`, `ARGV\[5\] +ttl_s`,
-			`ARGV\[6…\] window_ms, limit, ttl_s`}},
+			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +window_ms`, `ARGV\[3\] +limit`, `ARGV\[4\] +member`,
+			`ARGV\[5\] +ttl_s`, `ARGV\[6…\] window_ms, limit, ttl_s`}},
 		{"group.lua", luascripts.GroupScript, clock + decide, []string{
 			`KEYS\[i\]`, `ARGV\[1\] +now_ms`, `ARGV\[2\] +windows`, `ARGV\[3…\] window_ms, limit, member, ttl_s`}},
 		{"admit.lua", luascripts.AdmitScript, clock + decide + sums, []string{
@@ -47,7 +47,8 @@ func TestHeadersAndScriptsAgree(t *testing.T) {
 			require.NotNil(t, loc, "%s: %s is not in the header, or out of order", tt.file, pattern)
 			header = header[loc[1]:]
 		}
-		require.Equal(t, redis.NewScript(tt.prelude+text).Hash(), tt.script.Hash(), "%s is what is embedded", tt.file)
+		require.Equal(t, redis.NewScript(tt.prelude+text).Hash(), tt.script.Hash(),
+			"%s is what is embedded", tt.file)
 	}
 }
 

@@ -1,5 +1,5 @@
--- decide.lua: the prelude of the scripts that decide requests, behind clock.lua. It defines look and take, for
--- one exact log, and decide, for one request on several.
+-- decide.lua: the prelude of the scripts that decide requests, behind clock.lua. It defines look and take,
+-- for one exact log, and decide, for one request on several.
 --
 -- Written for few server cycles: what can stay a string does, since a number costs redis.call a
 -- "%.17g" each time; '%d' formats faster, and to the digit below 2^53; KEYS and ARGV are looked up

@@ -62,7 +62,8 @@ end
 
 for i = 1, #keys do
   local key, at = keys[i], 5 * i - 1
-  local form, window, cost, used, ttl = argv[at], argv[at + 1], argv[at + 2] + 0, argv[at + 3] + 0, argv[at + 4]
+  local form, window, cost = argv[at], argv[at + 1], argv[at + 2] + 0
+  local used, ttl = argv[at + 3] + 0, argv[at + 4]
   if form == 'log' then
     if used == 0 then give_back(key, window, cost) end
   elseif form == 'lease' then

@@ -2,8 +2,8 @@
 --
 -- A bounded window is a string: the total, then a record of 16 bytes for each sixtieth of the window in which
 -- something was taken, oldest first: the time of the last taking there, and how much was taken. All are
--- little-endian doubles. A record leaves with its time, so the window is late by less than a sixtieth and never
--- early, and there are at most 61.
+-- little-endian doubles. A record leaves with its time, so the window is late by less than a sixtieth and
+-- never early, and there are at most 61.
 
 local pack, unpack = struct.pack, struct.unpack
 local time = now + 0

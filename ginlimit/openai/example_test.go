@@ -34,7 +34,9 @@ func ExampleMeter() {
 	})
 	router := gin.New()
 	// Here stands ginlimit.New(limiter, resolver, ginlimit.WithUsage(openai.Estimator(prices))).
-	router.Use(limited(), witness(func(w word) { fmt.Println("settled:", w.Tokens, "tokens,", w.Spend, "dollars") }))
+	router.Use(limited(), witness(func(w word) {
+		fmt.Println("settled:", w.Tokens, "tokens,", w.Spend, "dollars")
+	}))
 	router.Use(openai.Meter(prices))
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1, // every event of a stream at once

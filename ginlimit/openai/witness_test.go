@@ -70,7 +70,8 @@ func ask(t testing.TB, body string, handler gin.HandlerFunc, opts ...openai.Opti
 	t.Helper()
 	got := answered{ResponseRecorder: httptest.NewRecorder()}
 	router := gin.New()
-	router.Use(limited(), witness(func(w word) { got.word = w }), openai.Meter(append([]openai.Option{prices}, opts...)...))
+	router.Use(limited(), witness(func(w word) { got.word = w }),
+		openai.Meter(append([]openai.Option{prices}, opts...)...))
 	router.POST("/", func(c *gin.Context) {
 		forwarded, err := io.ReadAll(c.Request.Body)
 		require.NoError(t, err)

@@ -23,8 +23,8 @@ type probe struct {
 	args   []any
 }
 
-// probes run all that a limiter does, and end with both keys gone. Those behind the first of admit.lua are for
-// budgets of tokens and money, which not everybody has: a user who may not run them is not in trouble.
+// probes run all that a limiter does, and end with both keys gone. Those behind the first of admit.lua are
+// for budgets of tokens and money, which not everybody has: a user who may not run them is not in trouble.
 func probes() []probe {
 	const second, ttl = 1000, 2
 	window := func(limit int, member string) []any { return []any{"", second, limit, member, ttl} }
@@ -38,8 +38,10 @@ func probes() []probe {
 		{"sliding_window.lua", luascripts.SlidingWindow, 2, append(window(1, "d"), second, 1, ttl)},
 		{"group.lua", luascripts.GroupScript, 2, []any{"", 1, second, 1, "e", ttl, 1, second, 1, "f", ttl}},
 		{"reset.lua", luascripts.ResetScript, 2, nil},
-		{"admit.lua", luascripts.AdmitScript, 2, []any{"", "g", "sum", second, 2, 1, ttl, "lease", second, 1, 1, ttl}},
-		{"finish.lua", luascripts.FinishScript, 2, []any{"", "g", 0, "sum", second, 1, 2, ttl, "lease", second, 1, 0, ttl}},
+		{"admit.lua", luascripts.AdmitScript, 2,
+			[]any{"", "g", "sum", second, 2, 1, ttl, "lease", second, 1, 1, ttl}},
+		{"finish.lua", luascripts.FinishScript, 2,
+			[]any{"", "g", 0, "sum", second, 1, 2, ttl, "lease", second, 1, 0, ttl}},
 		{"reset.lua", luascripts.ResetScript, 2, nil},
 		{"renew.lua", luascripts.RenewScript, 1, []any{"", second, "g"}},
 	}

@@ -44,7 +44,8 @@ func TestSelfCheckOfEviction(t *testing.T) {
 		srv := redistest.Start(t, append(append(limited, "noeviction"), more...)...)
 		require.NoError(t, SelfCheck(t.Context(), connect(t, srv.URL())), name)
 		srv = redistest.Start(t, append([]string{"--maxmemory-policy", "allkeys-lru"}, more...)...)
-		require.NoError(t, SelfCheck(t.Context(), connect(t, srv.URL())), "%s: without maxmemory nothing is evicted", name)
+		require.NoError(t, SelfCheck(t.Context(), connect(t, srv.URL())),
+			"%s: without maxmemory nothing is evicted", name)
 	}
 
 	srv := redistest.Start(t, append(limited, "allkeys-lru")...)
@@ -71,14 +72,15 @@ func TestSelfCheckPermissions(t *testing.T) {
 		return connect(t, "redis://"+name+":pw@"+srv.Addr)
 	}
 	// The smallest rules, as docs/redis.md gives them.
-	minimal := strings.Fields(`~ratelimit:* -@all +eval +evalsha +script|load +time +zremrangebyscore +zcard +zscore
-		+zrange +zadd +expire +zcount +zrangebyscore +zrem +pttl +pexpire +unlink`)
+	minimal := strings.Fields(`~ratelimit:* -@all +eval +evalsha +script|load +time +zremrangebyscore +zcard
+		+zscore +zrange +zadd +expire +zcount +zrangebyscore +zrem +pttl +pexpire +unlink`)
 	require.NoError(t, SelfCheck(t.Context(), user("minimal", minimal...)))
 	for name, tt := range map[string]struct{ rule, want string }{
 		"loader": {"-script|load", "the scripts cannot be loaded: this user may not run script|load"},
 		"caller": {"-evalsha", "the scripts cannot be run: sliding_window.lua: this user may not run evalsha"},
 		"runner": {"-zcard", "the scripts cannot be run: sliding_window.lua: this user may not run"},
-		"other":  {"resetkeys", "the scripts cannot be run: sliding_window.lua: this user may not use keys ratelimit:*"},
+		"other": {"resetkeys",
+			"the scripts cannot be run: sliding_window.lua: this user may not use keys ratelimit:*"},
 	} {
 		err := SelfCheck(t.Context(), user(name, append(minimal, tt.rule)...))
 		require.ErrorContains(t, err, tt.want, name)

@@ -11,7 +11,8 @@ import (
 )
 
 func TestOf(t *testing.T) {
-	minute, hour, day, month := Dimension{Window: Minute}, Dimension{Window: Hour}, Dimension{Window: Day}, Dimension{Window: Month}
+	minute, hour := Dimension{Window: Minute}, Dimension{Window: Hour}
+	day, month := Dimension{Window: Day}, Dimension{Window: Month}
 	for name, tt := range map[string]struct {
 		limits tiers.Limits
 		want   []Budget
@@ -76,7 +77,8 @@ func TestOfWithMoreDimensions(t *testing.T) {
 	}
 	requests := []string{"minute log 5", "hour log 6", "day log 7"}
 	require.Equal(t, requests, names(Dimensions{}))
-	require.Equal(t, append(requests, "tokens-minute sum 8", "spend-month sum 9"), names(Dimensions{Usage: true}))
+	require.Equal(t, append(requests, "tokens-minute sum 8", "spend-month sum 9"),
+		names(Dimensions{Usage: true}))
 	require.Equal(t, append(requests, "concurrent lease 3"), names(Dimensions{Concurrent: true}))
 	require.Equal(t, []string{"minute log 5", "hour sum 6", "day sum 7"}, names(Dimensions{Bounded: true}))
 }

@@ -31,7 +31,8 @@ type Names struct {
 func CheckPrefix(prefix string) error {
 	for i := range len(prefix) {
 		if b := prefix[i]; !plainByte(b) && (b != ':' || i == 0 || i == len(prefix)-1) {
-			return fmt.Errorf("key prefix %q: byte %d is none of letters, digits, _ - . @ + = / and inner colons", prefix, i+1)
+			return fmt.Errorf("key prefix %q: byte %d is none of letters, digits, _ - . @ + = / and inner colons",
+				prefix, i+1)
 		}
 	}
 	if prefix == "" || len(prefix) > maxPart {

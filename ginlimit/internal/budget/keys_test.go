@@ -39,20 +39,24 @@ func TestKeys(t *testing.T) {
 		{"ip/2001:db8::/64", "", false, time.Minute, "ratelimit:ip/2001%3Adb8%3A%3A/64:60"},
 		{strings.Repeat("a", 128), "", false, time.Minute, "ratelimit:" + strings.Repeat("a", 128) + ":60"},
 		{strings.Repeat("a", 129), "", false, time.Minute, "ratelimit:" + sha(strings.Repeat("a", 129)) + ":60"},
-		{strings.Repeat("a", 125) + ":", "", false, time.Minute, "ratelimit:" + strings.Repeat("a", 125) + "%3A:60"},
-		{strings.Repeat("a", 126) + ":", "", false, time.Minute, "ratelimit:" + sha(strings.Repeat("a", 126)+":") + ":60"},
+		{strings.Repeat("a", 125) + ":", "", false, time.Minute,
+			"ratelimit:" + strings.Repeat("a", 125) + "%3A:60"},
+		{strings.Repeat("a", 126) + ":", "", false, time.Minute,
+			"ratelimit:" + sha(strings.Repeat("a", 126)+":") + ":60"},
 		{"sha256-x", "", false, time.Minute, "ratelimit:" + sha("sha256-x") + ":60"},
 		{"SHA256-x", "", false, time.Minute, "ratelimit:SHA256-x:60"},
 	} {
 		names := Names{HashTags: tt.hashTags, Scope: tt.scope}
-		require.Equal(t, tt.want, names.Key(tt.id, Dimension{Window: tt.window}), "id %q, scope %q", tt.id, tt.scope)
+		require.Equal(t, tt.want, names.Key(tt.id, Dimension{Window: tt.window}),
+			"id %q, scope %q", tt.id, tt.scope)
 	}
 }
 
 func TestCheckPrefix(t *testing.T) {
 	for _, prefix := range []string{"ratelimit", "staging:ratelimit", "a", "A-z_0.9@b+c=d/e"} {
 		require.NoError(t, CheckPrefix(prefix))
-		require.Equal(t, prefix+":{alice}:60", Names{Prefix: prefix, HashTags: true}.Key("alice", Dimension{Window: Minute}))
+		names := Names{Prefix: prefix, HashTags: true}
+		require.Equal(t, prefix+":{alice}:60", names.Key("alice", Dimension{Window: Minute}))
 	}
 	for _, prefix := range []string{"", ":a", "a:", "a{b", "a}", "a b", "é", strings.Repeat("a", 129)} {
 		require.ErrorContains(t, CheckPrefix(prefix), "prefix")
@@ -63,9 +67,11 @@ func TestCheckPrefix(t *testing.T) {
 // parts are alike, and none is long.
 func FuzzParts(f *testing.F) {
 	for _, part := range []string{
-		"user_8421", "A-z_0.9@b+c=d/e", "a:b", "100%", "a%3Ab", "{a}", "Alice", "a b", "a_b", "\x01\x1f\x7f\xff\x00\r\n", "é",
+		"user_8421", "A-z_0.9@b+c=d/e", "a:b", "100%", "a%3Ab", "{a}", "Alice", "a b", "a_b",
+		"\x01\x1f\x7f\xff\x00\r\n", "é",
 		"ip/2001:db8::/64", "sha256-", "sha256-x", "SHA256-x", strings.Repeat("a", 128), strings.Repeat("a", 129),
-		strings.Repeat("a", 300), strings.Repeat(":", 42) + "ab", strings.Repeat(":", 43), strings.Repeat("\xff", 128),
+		strings.Repeat("a", 300), strings.Repeat(":", 42) + "ab", strings.Repeat(":", 43),
+		strings.Repeat("\xff", 128),
 	} {
 		f.Add(part)
 	}
@@ -106,7 +112,8 @@ func FuzzKeys(f *testing.F) {
 				require.Regexp(t, part, p)
 			}
 			tagged := Names{Scope: scope, HashTags: true}
-			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.Key(id, Dimension{Window: Minute}), "one hash tag, ours")
+			require.Regexp(t, `^ratelimit:\{[^{}]+\}:[^{}]+$`, tagged.Key(id, Dimension{Window: Minute}),
+				"one hash tag, ours")
 			return key
 		}
 		key1, key2 := key(id1, scope1), key(id2, scope2)

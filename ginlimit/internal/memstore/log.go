@@ -76,7 +76,9 @@ func (l *requestLog) restampFrom(first int, now int64) {
 
 // search returns the index of the first entry at or after at.
 func (l *requestLog) search(at int64) int {
-	i, _ := slices.BinarySearchFunc(l.entries, at, func(e logEntry, at int64) int { return cmp.Compare(e.at, at) })
+	i, _ := slices.BinarySearchFunc(l.entries, at, func(e logEntry, at int64) int {
+		return cmp.Compare(e.at, at)
+	})
 	return i
 }
 

@@ -47,7 +47,8 @@ func fill(s *Store, first, users, each int) {
 
 // admitTo decides one request of a user, whose index it takes.
 func admitTo(s *Store, user, limit int, member string) budget.Verdict {
-	verdicts, _, _ := s.Admit(context.Background(), member, []budget.Claim{{Key: memoryKey(user), Budget: requests(limit, budget.Day)}})
+	claims := []budget.Claim{{Key: memoryKey(user), Budget: requests(limit, budget.Day)}}
+	verdicts, _, _ := s.Admit(context.Background(), member, claims)
 	return verdicts[0]
 }
 
@@ -168,7 +169,8 @@ func TestEntriesAreBounded(t *testing.T) {
 
 // What has left its window is freed at the user's next call, also where something else stays.
 func TestMemoryFreesWhatHasExpired(t *testing.T) {
-	for name, next := range map[string]int64{"all of it": 2 * budget.Day.Milliseconds(), "all but one": budget.Day.Milliseconds()} {
+	day := budget.Day.Milliseconds()
+	for name, next := range map[string]int64{"all of it": 2 * day, "all but one": day} {
 		t.Run(name, func(t *testing.T) {
 			c := storetest.NewClock()
 			before := heap()

@@ -62,12 +62,12 @@ func (b *breakers) of(node string) *breaker {
 
 // breaker is the circuit breaker of one node.
 //
-//	| state     | counting | a call is                          | goes on to                                    |
-//	|-----------|----------|------------------------------------|-----------------------------------------------|
-//	| quiet     | false    | made, and reported if it fails     | suspicious, at a failure                      |
-//	| suspicious| true     | made and reported                  | quiet, at an answer; open, at failuresToOpen  |
-//	| open      | true     | refused with ErrUnavailable        | probing, after probeInterval                  |
-//	| probing   | true     | made if it is the first, else refused | quiet, at an answer; open, at a failure    |
+//	| state      | counting | a call is                      | goes on to                                   |
+//	|------------|----------|--------------------------------|----------------------------------------------|
+//	| quiet      | false    | made, and reported if it fails | suspicious, at a failure                     |
+//	| suspicious | true     | made and reported              | quiet, at an answer; open, at failuresToOpen |
+//	| open       | true     | refused with ErrUnavailable    | probing, after probeInterval                 |
+//	| probing    | true     | made if first, else refused    | quiet, at an answer; open, at a failure      |
 //
 // In the quiet state nobody waits for a lock.
 type breaker struct {
@@ -184,7 +184,8 @@ func outage(err error, waited time.Duration) error {
 	case errors.Is(err, context.Canceled), isTimeout(err) && waited < telling:
 		return errNothing
 	case !isAnswer(err),
-		redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsMasterDownError(err), redis.IsMaxClientsError(err),
+		redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsMasterDownError(err),
+		redis.IsMaxClientsError(err),
 		redis.IsClusterDownError(err) && !redis.HasErrorPrefix(unwrapped(err), "CLUSTERDOWN Hash slot not served"):
 		return err
 	}

@@ -50,7 +50,8 @@ func decodeEach(raw any, claims int) ([]budget.Verdict, error) {
 func decode(raw any) ([]budget.Verdict, error) {
 	values, ok := raw.([]any)
 	if !ok || len(values) == 0 || len(values)%3 != 0 {
-		return nil, fmt.Errorf("reply is %T of %d values, want an array of three integers a window", raw, len(values))
+		return nil, fmt.Errorf("reply is %T of %d values, want an array of three integers a window",
+			raw, len(values))
 	}
 	verdicts := make([]budget.Verdict, len(values)/3)
 	for i := range verdicts {
@@ -67,7 +68,8 @@ func decode(raw any) ([]budget.Verdict, error) {
 		}
 		if allowed != 0 && allowed != 1 || count < 0 || retry < 0 || retry > maxRetryMS ||
 			(allowed == 0) != (retry > 0 || tooLarge) {
-			return nil, fmt.Errorf("reply for window %d is (%d, %d, %d), which is no decision", i+1, allowed, count, retry)
+			return nil, fmt.Errorf("reply for window %d is (%d, %d, %d), which is no decision",
+				i+1, allowed, count, retry)
 		}
 		verdicts[i] = budget.Verdict{
 			Allowed:    allowed == 1,

@@ -48,7 +48,9 @@ func New(rdb redis.Scripter, clock func() time.Time, oneServer bool) *Store {
 //
 // A Redis Cluster that moves the slot of the keys may answer TRYAGAIN to a script over several of them
 // for as long as the move stands. Logs are then decided one by one, which works.
-func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
+func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) (
+	[]budget.Verdict, int64, error,
+) {
 	if !allLogs(claims) {
 		return s.admitForms(ctx, id, claims)
 	}
@@ -99,7 +101,9 @@ func (s *Store) admitLogs(ctx context.Context, id string, claims []budget.Claim)
 	return verdicts, nil
 }
 
-func (s *Store) admitForms(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
+func (s *Store) admitForms(ctx context.Context, id string, claims []budget.Claim) (
+	[]budget.Verdict, int64, error,
+) {
 	c := newCall(claims, 2+5*len(claims))
 	c.args = append(c.args, s.now(), id)
 	for _, claim := range claims {

@@ -22,7 +22,8 @@ func Arrivals(t *testing.T, newSubject func() Subject) {
 
 // call admits one request of a member of its own.
 func (s Subject) call(t require.TestingT, limit int, window time.Duration) budget.Verdict {
-	replies, _, err := s.Admit(context.Background(), uuid.NewString(), []budget.Claim{{Key: s.Key, Budget: requests(limit, window)}})
+	claims := []budget.Claim{{Key: s.Key, Budget: requests(limit, window)}}
+	replies, _, err := s.Admit(context.Background(), uuid.NewString(), claims)
 	require.NoError(t, err)
 	return replies[0]
 }
@@ -47,8 +48,10 @@ func randomArrivals(t *testing.T, newSubject func() Subject) {
 					span++
 				}
 			}
-			require.LessOrEqual(t, span, limit, "call %d at %d ms: limit %d in %v, admitted at %v", i, now, limit, window, admitted)
-			require.True(t, r.Allowed || span == limit, "call %d at %d ms is refused: limit %d in %v, admitted at %v", i, now, limit, window, admitted)
+			require.LessOrEqual(t, span, limit, "call %d at %d ms: limit %d in %v, admitted at %v",
+				i, now, limit, window, admitted)
+			require.True(t, r.Allowed || span == limit,
+				"call %d at %d ms is refused: limit %d in %v, admitted at %v", i, now, limit, window, admitted)
 		}
 	})
 }
@@ -78,7 +81,8 @@ func drawWindow(t *rapid.T) time.Duration {
 // drawGap makes the milliseconds between two calls, many of them at an edge.
 func drawGap(window time.Duration, limit int) *rapid.Generator[int64] {
 	w := window.Milliseconds()
-	return rapid.OneOf(rapid.SampledFrom([]int64{0, 0, 1, w / int64(limit), w - 1, w, w + 1}), rapid.Int64Range(0, w/int64(limit)))
+	edges := rapid.SampledFrom([]int64{0, 0, 1, w / int64(limit), w - 1, w, w + 1})
+	return rapid.OneOf(edges, rapid.Int64Range(0, w/int64(limit)))
 }
 
 // Steady load at exactly the limit, for three windows, is never refused: evenly spread, or all of a
@@ -97,7 +101,8 @@ func steadyLoad(t *testing.T, newSubject func() Subject) {
 			for i := range 3 * limit {
 				s.Clock.Set(at(i))
 				r := s.call(t, b.Limit, b.Window)
-				require.True(t, r.Allowed, "%s, limit %d in %v: call %d at %d ms: %+v", name, limit, b.Window, i, at(i), r)
+				require.True(t, r.Allowed, "%s, limit %d in %v: call %d at %d ms: %+v",
+					name, limit, b.Window, i, at(i), r)
 			}
 		}
 	}

@@ -187,13 +187,16 @@ func conformSeveralWindows(t *testing.T, s budget.Store, c *Clock) {
 	}{
 		{0, "a", 2, 3, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}},
 		{0, "a", 2, 3, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}}, // a repeat
-		{0, "a", 1, 1, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}}, // that finds both full
+		// Another repeat, that finds both full.
+		{0, "a", 1, 1, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}},
 		{1_000, "b", 2, 3, []budget.Verdict{{Allowed: true, Used: 2}, {Allowed: true, Used: 2}}},
 		{2_000, "c", 2, 2, []budget.Verdict{{Used: 2, RetryAfter: 58 * time.Second}}}, // both full: the minute
-		{2_000, "c", 3, 2, []budget.Verdict{{Allowed: true, Used: 2}, {Used: 2, RetryAfter: budget.Day - 2*time.Second}}},
+		{2_000, "c", 3, 2,
+			[]budget.Verdict{{Allowed: true, Used: 2}, {Used: 2, RetryAfter: budget.Day - 2*time.Second}}},
 		{2_000, "c", 3, 3, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 3}}},
 		{60_000, "d", 3, 4, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 4}}},
-		{61_000, "a", 3, 4, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 4}}}, // left the minute, is in the day
+		// It has left the minute, and is in the day.
+		{61_000, "a", 3, 4, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 4}}},
 	} {
 		c.Set(r.at)
 		got, _, err := s.Admit(t.Context(), r.member, claims(r.minute, r.day))
@@ -202,7 +205,8 @@ func conformSeveralWindows(t *testing.T, s budget.Store, c *Clock) {
 	}
 	got, err := s.Peek(t.Context(), claims(3, 5))
 	require.NoError(t, err)
-	require.Equal(t, []budget.Verdict{{Used: 3, RetryAfter: time.Second}, {Allowed: true, Used: 4}}, got, "a peek speaks of every window")
+	require.Equal(t, []budget.Verdict{{Used: 3, RetryAfter: time.Second}, {Allowed: true, Used: 4}}, got,
+		"a peek speaks of every window")
 }
 
 func conformGiveBack(t *testing.T, s budget.Store, c *Clock) {

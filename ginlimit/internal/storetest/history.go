@@ -82,7 +82,9 @@ func (h *history) step(t *rapid.T) {
 	switch do {
 	case "wait":
 		h.move(rapid.OneOf(
-			rapid.SampledFrom([]int64{1, 999, 1_000, 1_001, 59_999, 60_000, 60_001, 86_399_999, 86_400_000, 86_400_001}),
+			rapid.SampledFrom([]int64{
+				1, 999, 1_000, 1_001, 59_999, 60_000, 60_001, 86_399_999, 86_400_000, 86_400_001,
+			}),
 			rapid.Int64Range(1, 70_000)).Draw(t, "ms"))
 		return
 	case "clock back":
@@ -96,8 +98,10 @@ func (h *history) step(t *rapid.T) {
 	suffixes := rapid.SampledFrom(windowSets).Draw(t, "windows")
 	var claims []budget.Claim
 	for _, suffix := range suffixes {
-		limit := rapid.OneOf(rapid.IntRange(1, 4), rapid.SampledFrom([]int{0, -1, math.MaxInt, math.MinInt})).Draw(t, "limit")
-		claims = append(claims, budget.Claim{Key: h.prefixes[user] + suffix, Budget: requests(limit, lengths[suffix])})
+		extremes := rapid.SampledFrom([]int{0, -1, math.MaxInt, math.MinInt})
+		limit := rapid.OneOf(rapid.IntRange(1, 4), extremes).Draw(t, "limit")
+		asked := requests(limit, lengths[suffix])
+		claims = append(claims, budget.Claim{Key: h.prefixes[user] + suffix, Budget: asked})
 	}
 
 	if do == "to an edge" { // of an entry's time in the window, or one millisecond off
