@@ -86,7 +86,14 @@ func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
 	ctx := context.Background()
 	var r request
 	r.init()
-	rejected, left, err := r.decide(ctx, l, p, budget.EncodePart(user), costs{weight: 1}, l.deadline(ctx, shared))
+	rejected, left, err := r.decide(
+		ctx,
+		l,
+		p,
+		budget.EncodePart(user),
+		costs{weight: 1},
+		l.deadline(ctx, shared),
+	)
 	if err != nil {
 		b.Fatal(err)
 	}

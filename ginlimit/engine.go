@@ -182,7 +182,12 @@ func (e *engine) estimateFailed(ctx context.Context, r *request, err error) endi
 		return gone
 	}
 	if e.estimates.allow(time.Now()) {
-		slog.WarnContext(ctx, "ginlimit: a request was refused, since what it takes could not be told", "error", err)
+		slog.WarnContext(
+			ctx,
+			"ginlimit: a request was refused, since what it takes could not be told",
+			"error",
+			err,
+		)
 	}
 	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
 	return invalid

@@ -84,11 +84,11 @@ func WithReplicas(n int) LimiterOption {
 }
 
 // WithRejectionCache remembers the latest rejections of up to size keys in this process, so that a caller who
-// hammers costs Redis about one call a second and process instead of one a request. A request that is known to
-// be rejected until a moment is answered without Redis, for a second at most, and never later than that moment;
-// its Retry-After runs down. Another limit is another question, so a change of tier counts at once; so does what
-// this process gives back, refunds or resets. Room that another process makes may be seen up to a second
-// later. About 300 bytes a key. It panics unless size is positive.
+// hammers costs Redis about one call a second and process instead of one a request. A request that is known
+// to be rejected until a moment is answered without Redis, for a second at most, and never later than that
+// moment; its Retry-After runs down. Another limit is another question, so a change of tier counts at once;
+// so does what this process gives back, refunds or resets. Room that another process makes may be seen up to
+// a second later. About 300 bytes a key. It panics unless size is positive.
 func WithRejectionCache(size int) LimiterOption {
 	if size <= 0 {
 		panic(fmt.Sprintf("ginlimit: WithRejectionCache: %d is not positive", size))

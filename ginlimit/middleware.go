@@ -65,7 +65,8 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	if o.upstream != nil && o.upstream.TokensPerMinute > 0 && o.estimator == nil {
 		panic("ginlimit: New: WithUpstream has TokensPerMinute, which nothing estimates; add WithUsage")
 	}
-	atomic := o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil || on != budget.Dimensions{}
+	atomic := o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil ||
+		on != budget.Dimensions{}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
 		table:    o.tiers,
@@ -230,8 +231,8 @@ func requestOf(c *gin.Context) (r *requestOn, first bool) {
 	return r, true
 }
 
-// requestIn returns the state of the HTTP request, or nil where it has none. Requests that a handler makes may
-// inherit its context; they have a gin.Context of their own, or c's when this request is over.
+// requestIn returns the state of the HTTP request, or nil where it has none. Requests that a handler makes
+// may inherit its context; they have a gin.Context of their own, or c's when this request is over.
 func requestIn(c *gin.Context) *requestOn {
 	if c.Request == nil {
 		return nil

@@ -11,10 +11,12 @@ type Outcome string
 
 // The outcomes that an Observer is told of.
 const (
-	Admitted   Outcome = "admitted" // by this limiter; one after it may still reject, and then its slots go back without an event
-	Rejected   Outcome = "rejected"
-	StoreError Outcome = "store_error" // Redis could not decide; one more event tells what the policy did, if it decided
-	Bypassed   Outcome = "bypassed"    // the kill switch was on
+	// Admitted is by this limiter. One after it may still reject; then its slots go back without an event.
+	Admitted Outcome = "admitted"
+	Rejected Outcome = "rejected"
+	// StoreError is that Redis could not decide. One more event tells what the policy did, if it decided.
+	StoreError Outcome = "store_error"
+	Bypassed   Outcome = "bypassed" // the kill switch was on
 
 	UpstreamFull Outcome = "upstream_full" // refused at a provider's cap; the decision is on that
 )
@@ -26,7 +28,7 @@ type Event struct {
 	Outcome  Outcome
 	Route    string     // the route's template, as c.FullPath gives it; "" where no route matched
 	Tier     tiers.Tier // one of the tier table: an unknown tier is told as the fallback
-	Decision Decision   // the one that rejected, or the tightest; only Allowed where nothing is limited; zero on StoreError
+	Decision Decision   // the one that rejected, or the tightest; only Allowed where none is; zero on StoreError
 	Local    bool       // decided by the limiter of FailLocal
 	Err      error      // on StoreError
 

@@ -94,9 +94,9 @@ func WithConcurrency() Option { return func(o *options) { o.concurrency = true }
 
 // WithBoundedWindows keeps the windows of requests above a tier's shortest in at most 61 records in place of
 // an entry for each request: 1 KB for a day of 100,000 requests instead of 13 MB. They are then late by less
-// than a sixtieth of the window, and never early. Their keys are others, so counts start anew; Check, Peek and
-// Reset with windows do not see them, Usage and Reset without windows do. Give it to all mounts on a scope of
-// a limiter or to none: otherwise New panics. Decided together with all other budgets.
+// than a sixtieth of the window, and never early. Their keys are others, so counts start anew; Check, Peek
+// and Reset with windows do not see them, Usage and Reset without windows do. Give it to all mounts on a
+// scope of a limiter or to none: otherwise New panics. Decided together with all other budgets.
 func WithBoundedWindows() Option { return func(o *options) { o.bounded = true } }
 
 // WithRefundOn gives all back that a request took, in every limiter that it passed, if f says so: for
@@ -107,13 +107,14 @@ func WithRefundOn(f func(c *gin.Context) bool) Option {
 	return func(o *options) { o.refundOn = f }
 }
 
-// WithUpstream keeps all callers together below what a provider allows for one key, and lower tiers below their
-// share of it. A request that the caller's own budgets admit and the cap does not is answered with 503, code
-// "upstream_capacity", and Retry-After, and has taken nothing. The cap is a decision of its own after that on
-// the caller, in a second round trip; its windows are late by less than a second and never early.
+// WithUpstream keeps all callers together below what a provider allows for one key, and lower tiers below
+// their share of it. A request that the caller's own budgets admit and the cap does not is answered with 503,
+// code "upstream_capacity", and Retry-After, and has taken nothing. The cap is a decision of its own after
+// that on the caller, in a second round trip; its windows are late by less than a second and never early.
 //
 // Where the handler's answer is 429 or 529 with retry-after-ms or Retry-After, in seconds or as a date, the
-// provider is taken to have said so: every process then refuses for that long, a day at most, without asking it.
+// provider is taken to have said so: every process then refuses for that long, a day at most, without asking
+// it.
 //
 // All mounts that name an Upstream on one Redis share its cap, whatever their scope, and should agree on the
 // numbers. It panics on an empty name, without a cap, on negative ones and on shares outside (0, 1]; New
@@ -123,9 +124,9 @@ func WithUpstream(u Upstream) Option {
 	return func(o *options) { o.upstream = &u }
 }
 
-// WithScopeFor adds a budget of another subject than the user, under keys of its own, which every request must
-// meet as well: the organisation's beside the user's. R tells who that is and on which tier; where it answers
-// ErrNoSubject or an empty id, the request has no such budget, and any other error is answered as the
+// WithScopeFor adds a budget of another subject than the user, under keys of its own, which every request
+// must meet as well: the organisation's beside the user's. R tells who that is and on which tier; where it
+// answers ErrNoSubject or an empty id, the request has no such budget, and any other error is answered as the
 // resolver's of New. All is decided together, the user's budgets first, in one script call. On a Cluster or
 // Ring, and with WithHashTags, the other subject's keys are on another node: it is then decided behind the
 // user, and what the user had taken is given back if it rejects. A rejection names the scope. Usage of the
@@ -137,11 +138,11 @@ func WithScopeFor(name string, s *tiers.Store, r TierResolver) Option {
 	return func(o *options) { o.subjects = append(o.subjects, subjectOption{name, s, r}) }
 }
 
-// WithWeight makes a request cost as many requests as f says, by its model say, in every window of requests that
-// it meets. 0 takes no request and needs no room for one; a request that costs more than a whole budget is
-// answered with 400, code "request_exceeds_budget"; an error, a negative number and one above 1,000 with 400,
-// code "invalid_request". F runs on the request's goroutine, before the decision. All windows are then decided
-// together. It panics on nil.
+// WithWeight makes a request cost as many requests as f says, by its model say, in every window of requests
+// that it meets. 0 takes no request and needs no room for one; a request that costs more than a whole budget
+// is answered with 400, code "request_exceeds_budget"; an error, a negative number and one above 1,000 with
+// 400, code "invalid_request". F runs on the request's goroutine, before the decision. All windows are then
+// decided together. It panics on nil.
 func WithWeight(f func(c *gin.Context) (int, error)) Option {
 	mustNotBeNil("WithWeight: function", f)
 	return func(o *options) { o.weight = f }

@@ -156,7 +156,10 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Di
 	}
 	if needsLease(claims) {
 		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
-		claims = append(claims, plannedClaim{"", layers[0].names.Scope, layers[0].names.Tail(remembers.Dimension), remembers})
+		claims = append(
+			claims,
+			plannedClaim{"", layers[0].names.Scope, layers[0].names.Tail(remembers.Dimension), remembers},
+		)
 	}
 	slices.SortStableFunc(claims, func(a, b plannedClaim) int {
 		order := []budget.Unit{budget.Requests, budget.Tokens, budget.Spend, budget.Concurrent}

@@ -124,9 +124,14 @@ func (r *request) take(
 }
 
 // divide returns of a step's claims those to be admitted, and those that a limiter before has taken. A store
-// knows a repeat by a lease: what shares its lease with that limiter, and is not a repeat of the whole, gets one
-// of its own. Logs know repeats by themselves.
-func (r *request) divide(l *Limiter, s step, user string, claims []budget.Claim) (fresh, again []budget.Claim) {
+// knows a repeat by a lease: what shares its lease with that limiter, and is not a repeat of the whole, gets
+// one of its own. Logs know repeats by themselves.
+func (r *request) divide(
+	l *Limiter,
+	s step,
+	user string,
+	claims []budget.Claim,
+) (fresh, again []budget.Claim) {
 	if len(r.held) == 0 {
 		return claims, nil
 	}

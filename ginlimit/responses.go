@@ -19,7 +19,7 @@ import (
 const (
 	HeaderLimit      = "X-RateLimit-Limit"     // requests per window
 	HeaderRemaining  = "X-RateLimit-Remaining" // requests left in it, never negative
-	HeaderWindow     = "X-RateLimit-Window"    // "minute", "hour", "day", "month"; on a 429 "tokens-minute", "concurrent", …
+	HeaderWindow     = "X-RateLimit-Window"    // "minute", "hour", "day", "month"; on a 429 "concurrent", … too
 	HeaderRetryAfter = "Retry-After"           // whole seconds, on 429 and 503 (RFC 9110, section 10.2.3)
 
 	// The tightest window of tokens and of money, where a tier has one. Money is in currency units.
@@ -201,9 +201,11 @@ var (
 	unauthenticated = refusal{http.StatusUnauthorized, "", apiError{
 		Message: "Nobody is signed in.", Type: "authentication_error", Code: "unauthenticated"}}
 	tierLookupFailed = refusal{http.StatusServiceUnavailable, "", apiError{
-		Message: "The caller's tier could not be looked up. Try again shortly.", Type: "api_error", Code: "tier_lookup_failed"}}
+		Message: "The caller's tier could not be looked up. Try again shortly.",
+		Type:    "api_error", Code: "tier_lookup_failed"}}
 	limiterUnavailable = refusal{http.StatusServiceUnavailable, "1", apiError{
-		Message: "The rate limiter is unavailable. Try again shortly.", Type: "api_error", Code: "rate_limiter_unavailable"}}
+		Message: "The rate limiter is unavailable. Try again shortly.",
+		Type:    "api_error", Code: "rate_limiter_unavailable"}}
 	invalidRequest = refusal{http.StatusBadRequest, "", apiError{
 		Message: "The request cannot be read.", Type: "invalid_request_error", Code: "invalid_request"}}
 )

@@ -17,9 +17,9 @@ import (
 // Upstream is what a provider allows for a key that all callers share: requests and tokens in any minute, and
 // requests under way. 0 is no such cap.
 //
-// Share is the part of every cap, above 0 and at most 1, up to which requests of a tier are admitted. A tier at
-// 0.7 is refused while seven tenths of the cap are taken, by whomever, so three tenths stay for other tiers. A
-// tier that is not named may use all of it.
+// Share is the part of every cap, above 0 and at most 1, up to which requests of a tier are admitted. A tier
+// at 0.7 is refused while seven tenths of the cap are taken, by whomever, so three tenths stay for other
+// tiers. A tier that is not named may use all of it.
 type Upstream struct {
 	Name            string // of the provider's key; part of the keys in Redis, and no secret
 	PerMinute       int
@@ -122,8 +122,8 @@ func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) (
 	return decisions, nil
 }
 
-// closeUpstream closes the provider's gate for all processes where it has answered that it is overloaded, and for
-// how long. The answer itself goes on to the client.
+// closeUpstream closes the provider's gate for all processes where it has answered that it is overloaded, and
+// for how long. The answer itself goes on to the client.
 func (m *middleware) closeUpstream(c *gin.Context) {
 	status := c.Writer.Status()
 	if status != http.StatusTooManyRequests && status != statusOverloaded {

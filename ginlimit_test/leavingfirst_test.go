@@ -14,13 +14,17 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// A client that leaves while the first request of its process is decided leaves no slot and no panic behind. L1.
+// A client that leaves while the first request of its process is decided leaves no slot and no panic behind.
+// L1.
 func TestLeavingBeforeTheFirstAdmission(t *testing.T) {
 	captureLogs(t)
 	table, _ := plenty(t, func(l *tiers.Limits) { l.Concurrent = 3 })
 	router := gin.New()
-	router.Use(headerAuth, ginlimit.New(ginlimit.NewLimiter(hungScripter{}, ginlimit.WithTimeout(500*time.Millisecond)),
-		resolver, ginlimit.WithTiers(table), ginlimit.WithConcurrency()))
+	router.Use(
+		headerAuth,
+		ginlimit.New(ginlimit.NewLimiter(hungScripter{}, ginlimit.WithTimeout(500*time.Millisecond)),
+			resolver, ginlimit.WithTiers(table), ginlimit.WithConcurrency()),
+	)
 	router.GET("/", func(*gin.Context) { t.Error("admitted") })
 	ctx, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	left, cancel := context.WithCancel(t.Context())

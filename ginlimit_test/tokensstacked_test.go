@@ -51,14 +51,21 @@ func TestStackedUsage(t *testing.T) {
 			map[string]int{"tokens1m0s": 100, "tokens24h0m0s": 100, "concurrent": 1}, nil},
 		"tokens, then tokens and slots": {[]mount{{"", minute, on(usage)}, {"", minuteAndThree, on(usage, slots)}},
 			map[string]int{"tokens1m0s": 100, "concurrent": 1}, nil},
-		"tokens, then a scope's slots too": {[]mount{{"", minute, on(usage)}, {"", minute, on(usage, slots, images)}},
+		"tokens, then a scope's slots too": {
+			[]mount{{"", minute, on(usage)}, {"", minute, on(usage, slots, images)}},
 			map[string]int{"tokens1m0s": 100, "concurrent": 1}, map[string]int{"tokens24h0m0s": 100, "concurrent": 1}},
 		"a scope, then the whole": {[]mount{{"images", day, on(usage)}, {"", minuteAndThree, on(usage, slots)}},
 			map[string]int{"tokens1m0s": 100, "concurrent": 1}, map[string]int{"tokens24h0m0s": 100, "concurrent": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
-				all := tiers.Limits{PerMinute: 1000, PerDay: 10_000, TokensPerMinute: 1000, TokensPerDay: 2000, Concurrent: 3}
+				all := tiers.Limits{
+					PerMinute:       1000,
+					PerDay:          10_000,
+					TokensPerMinute: 1000,
+					TokensPerDay:    2000,
+					Concurrent:      3,
+				}
 				look := func(l *ginlimit.Limiter) map[string]int {
 					found := map[string]int{}
 					for name, n := range used(t, l, "alice", all) {

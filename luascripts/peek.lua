@@ -18,13 +18,16 @@ for i, key in ipairs(KEYS) do
     local after = string.format('(%.0f', now - window)
     used = redis.call('ZCOUNT', key, after, '+inf')
     if used >= limit then
-      local blocking = redis.call('ZRANGEBYSCORE', key, after, '+inf', 'WITHSCORES', 'LIMIT', used - limit, 1)[2]
+      local blocking =
+        redis.call('ZRANGEBYSCORE', key, after, '+inf', 'WITHSCORES', 'LIMIT', used - limit, 1)[2]
       retry_after = math.floor(math.max(1, math.min(window, blocking and blocking + window - now or window)))
     end
   elseif form == 'sum' then
     local total, records = read(key, window)
     used = math.floor(total)
-    if used >= limit then retry_after = limit < 1 and window + 0 or wait(records, window, used + 1 - limit) end
+    if used >= limit then
+      retry_after = limit < 1 and window + 0 or wait(records, window, used + 1 - limit)
+    end
   elseif form == 'gate' then
     local closed = redis.call('PTTL', key)
     if closed > 0 then retry_after = closed end

@@ -25,8 +25,10 @@ func TestConformance(t *testing.T) {
 			t.Cleanup(func() { _ = ring.Close() })
 			return ring
 		},
-		"cluster":  func(t *testing.T) redis.Scripter { return redistest.StartCluster(t, 3, 0).Client(t) },
-		"sentinel": func(t *testing.T) redis.Scripter { return redistest.StartSentinel(t).Client(t, &redis.Options{}) },
+		"cluster": func(t *testing.T) redis.Scripter { return redistest.StartCluster(t, 3, 0).Client(t) },
+		"sentinel": func(t *testing.T) redis.Scripter {
+			return redistest.StartSentinel(t).Client(t, &redis.Options{})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +46,8 @@ func TestArrivals(t *testing.T) { storetest.Arrivals(t, subjects(t)) }
 func subjects(t *testing.T) func() storetest.Subject {
 	rdb := redistest.Start(t).Client(t) // a key without a TTL may stay behind
 	for _, script := range []*redis.Script{
-		luascripts.SlidingWindow, luascripts.GroupScript, luascripts.PeekScript, luascripts.FinishScript, luascripts.ResetScript,
+		luascripts.SlidingWindow, luascripts.GroupScript, luascripts.PeekScript, luascripts.FinishScript,
+		luascripts.ResetScript,
 	} {
 		require.NoError(t, script.Load(t.Context(), rdb).Err())
 	}
@@ -157,7 +160,8 @@ func TestArguments(t *testing.T) {
 			[]any{"7", "log", int64(60_000), 5, "log", int64(86_400_000), 100}},
 		{luascripts.FinishScript, int64(2),
 			func(s *Store) error { return s.Finish(t.Context(), budget.Admission{ID: "m", Claims: claims}, nil) },
-			[]any{"7", "m", int64(0), "log", int64(60_000), 1, 0, int64(61), "log", int64(86_400_000), 1, 0, int64(86_401)}},
+			[]any{"7", "m", int64(0), "log", int64(60_000), 1, 0, int64(61),
+				"log", int64(86_400_000), 1, 0, int64(86_401)}},
 		{luascripts.ResetScript, int64(2),
 			func(s *Store) error { return s.Reset(t.Context(), []string{"k1", "k2"}) }, nil},
 	} {
@@ -167,7 +171,12 @@ func TestArguments(t *testing.T) {
 		require.Equal(t, []string{"k1", "k2"}, r.keys)
 		require.Equal(t, tt.want, r.args)
 
-		require.ErrorIs(t, tt.call(New(&recorder{err: redis.ErrClosed}, now, false)), redis.ErrClosed, "a caller can match it")
+		require.ErrorIs(
+			t,
+			tt.call(New(&recorder{err: redis.ErrClosed}, now, false)),
+			redis.ErrClosed,
+			"a caller can match it",
+		)
 	}
 	r := &recorder{reply: two}
 	_, _, err := New(r, nil, false).Admit(t.Context(), "m", claims)
@@ -194,7 +203,8 @@ func TestStrangeRepliesAreErrors(t *testing.T) {
 		{"rejected without a wait", a{int64(0), int64(1), int64(0)}, "no decision", "no decision"},
 		{"allowed with a wait", a{int64(1), int64(1), int64(5)}, "no decision", "no decision"},
 		{"a wait beyond time.Duration", a{int64(0), int64(1), int64(1 << 62)}, "no decision", "no decision"},
-		{"admitted by one window of two", a{int64(1), int64(1), int64(0)}, "window 1 allowed true", "1 windows where 2"},
+		{"admitted by one window of two", a{int64(1), int64(1), int64(0)},
+			"window 1 allowed true", "1 windows where 2"},
 		{"rejected by the first of two", a{int64(0), int64(1), int64(5)}, "", "1 windows where 2"},
 		{"replies after a rejection",
 			a{int64(0), int64(1), int64(5), int64(1), int64(1), int64(0)}, "window 1 allowed false", ""},

@@ -21,8 +21,8 @@ const (
 
 // Store is a budget.Store that remembers the latest rejection of each key. Whoever asks for the same budget
 // again is rejected by that, until a request would be admitted, and for a second at most. A rejection for
-// another limit, or for another cost, says nothing. What this process gives back or resets is forgotten at once.
-// Requests under way and requests that are too large are not remembered.
+// another limit, or for another cost, says nothing. What this process gives back or resets is forgotten at
+// once. Requests under way and requests that are too large are not remembered.
 //
 // A repeat of an admitted request must not ask it: a full window admits that.
 type Store struct {
@@ -56,7 +56,11 @@ func New(next budget.Store, size int, now func() time.Time) *Store {
 }
 
 // Admit asks the store unless one of the claims is known to be rejected.
-func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
+func (s *Store) Admit(
+	ctx context.Context,
+	id string,
+	claims []budget.Claim,
+) ([]budget.Verdict, int64, error) {
 	asked := s.now()
 	if verdicts := s.find(claims, asked); verdicts != nil {
 		return verdicts, asked.UnixMilli(), nil

@@ -20,13 +20,20 @@ type counted struct {
 	admits int
 }
 
-func (c *counted) Admit(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, int64, error) {
+func (c *counted) Admit(
+	ctx context.Context,
+	id string,
+	claims []budget.Claim,
+) ([]budget.Verdict, int64, error) {
 	c.admits++
 	return c.Store.Admit(ctx, id, claims)
 }
 
 func requests(limit int, window time.Duration) budget.Claim {
-	return budget.Claim{Key: window.String(), Budget: budget.Budget{Dimension: budget.Dimension{Window: window}, Limit: limit}}
+	return budget.Claim{
+		Key:    window.String(),
+		Budget: budget.Budget{Dimension: budget.Dimension{Window: window}, Limit: limit},
+	}
 }
 
 func tokens(limit, cost int) budget.Claim {
