@@ -29,8 +29,9 @@ func (u Usage) bounded() Usage {
 // "invalid_request"; its text goes to the log and never to the client.
 //
 // An Estimator that also has the method EstimateWithin(c *gin.Context, most Usage) (Usage, error) is asked by
-// that. Most is a quarter of the tier's smallest budget of each kind, 0 where it has none: a bound for what
-// is reserved on a mere declaration, such as max_tokens, so that it cannot lock everything else out.
+// that. Most is a quarter of the tier's smallest budget of each kind, and 0 where the tier has none. It
+// bounds what is reserved for a declared limit, such as max_tokens, so that one request cannot lock out all
+// others.
 type Estimator interface {
 	Estimate(c *gin.Context) (Usage, error)
 }
@@ -41,9 +42,9 @@ type EstimatorFunc func(c *gin.Context) (Usage, error)
 // Estimate calls f.
 func (f EstimatorFunc) Estimate(c *gin.Context) (Usage, error) { return f(c) }
 
-// Admission is a request that limiters have let pass. Its methods only record; when the handler has returned,
-// also by a panic or since the client left, one call to Redis does what was recorded last. Without a word the
-// reservation stands. Afterwards the methods do nothing. They are safe for concurrent use.
+// Admission is a request that limiters have let pass. Its methods only record. When the handler has returned,
+// also after a panic or when the client has left, one call to Redis does what was recorded last. If nothing
+// was recorded, the reservation stands. Afterwards the methods do nothing. They are safe for concurrent use.
 type Admission struct {
 	mu    sync.Mutex
 	ended bool
@@ -51,7 +52,7 @@ type Admission struct {
 	usage Usage
 }
 
-// word is what a handler has said of a request.
+// word is what a handler has recorded for a request.
 type word int
 
 const (

@@ -106,7 +106,7 @@ func addressBlock(addr netip.Addr) string {
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
-// carriedIPv4 is the IPv4 address in a NAT64 or 6to4 one; others it returns as they are.
+// carriedIPv4 returns the IPv4 address inside a NAT64 or 6to4 address, and any other address as it is.
 func carriedIPv4(addr netip.Addr) netip.Addr {
 	b := addr.As16()
 	switch {

@@ -44,8 +44,8 @@ func decision(scope string, b budget.Budget, v budget.Verdict) Decision {
 	}
 }
 
-// tightest is the decision that leaves least of all that it was shown. On a tie it is that of the shorter
-// window, then the one shown first.
+// tightest is the decision with the least remaining of all that were added. On a tie the shorter window
+// counts, then the one that was added first.
 type tightest struct {
 	Decision
 	known bool // there was one
@@ -63,8 +63,8 @@ func (t *tightest) add(d Decision) bool {
 // left is what decisions have left of the budgets of each kind.
 type left struct{ requests, tokens, spend tightest }
 
-// add reports whether d is now the tightest of its kind. Requests under way have none: how many there are is
-// of the moment.
+// add reports whether d is now the tightest of its kind. Requests under way are left out, since their number
+// changes at any moment.
 func (l *left) add(d Decision) bool {
 	switch budget.Unit(d.Budget) {
 	case budget.Requests:

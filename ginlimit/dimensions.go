@@ -7,8 +7,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// mustDecide panics where a table has a number that nothing would decide: its tier would be unlimited
-// there, unnoticed.
+// mustDecide panics if a table has a number that no option decides. The tier would have no limit there, and
+// nobody would notice.
 func mustDecide(layers []layer, on budget.Dimensions) {
 	for _, layer := range layers {
 		for _, t := range layer.tiers.Tiers() {
@@ -25,8 +25,7 @@ func mustDecide(layers []layer, on budget.Dimensions) {
 	}
 }
 
-// undecided returns the first field, as a tier file spells it, that needs an option which is not there, and
-// that option.
+// undecided returns the first field, as a tier file spells it, whose option is missing, and the option.
 func undecided(on budget.Dimensions, l tiers.Limits) (field, option string) {
 	for _, n := range []struct {
 		decided bool

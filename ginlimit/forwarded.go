@@ -24,7 +24,8 @@ var usualHeaders = [...]string{
 	http.CanonicalHeaderKey(gin.PlatformGoogleAppEngine),
 }
 
-// forwarded are the headers of a request that may forward addresses. Only Gin knows which of them it reads.
+// forwarded holds the headers of a request that may forward addresses. Only Gin knows which of them it
+// reads.
 type forwarded []forwardedHeader
 
 // forwardedHeader is a header that ends in an address.
@@ -90,8 +91,8 @@ func lastAddrs(lines []string) (addrs []netip.Addr, whole bool) {
 	return addrs, true
 }
 
-// cutLastEntry cuts off what follows the last comma of a line. It does not look at more of the line than an
-// entry may take: what is longer comes without its beginning, and too long.
+// cutLastEntry cuts off what follows the last comma of a line. It looks at no more of the line than an entry
+// may take. A longer entry is returned without its beginning, and is still too long to be an address.
 func cutLastEntry(line string) (entry, before string, more bool) {
 	start := max(0, len(line)-maxEntry-1)
 	comma := start + strings.LastIndexByte(line[start:], ',')
@@ -104,7 +105,7 @@ func cutLastEntry(line string) (entry, before string, more bool) {
 	return strings.TrimSpace(line), "", false
 }
 
-// mayBeAddr spares most headers of other kinds the parser.
+// mayBeAddr is a quick check that keeps most other headers away from the parser.
 func mayBeAddr(entry string) bool {
 	digits := strings.TrimLeft(entry, `"[`)
 	return len(entry) <= maxEntry && strings.ContainsAny(entry, ".:") &&

@@ -71,7 +71,8 @@ func (l *leases) renew() {
 	}
 }
 
-// all returns the leases that are held. Without any, whoever holds the next one starts a new goroutine.
+// all returns the leases that are held. If there are none, the goroutine ends, and the next lease starts a
+// new one.
 func (l *leases) all() []budget.Held {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -171,7 +171,7 @@ func (l *Limiter) Peek(
 	return l.ask(ctx, "peek", userID, limit, window, budget.Store.Peek)
 }
 
-// askFunc is one question to a store. It is no bound method, which would have to be allocated.
+// askFunc is one question to a store. A bound method in its place would be allocated at each call.
 type askFunc func(budget.Store, context.Context, []budget.Claim) ([]budget.Verdict, error)
 
 func (l *Limiter) ask(
@@ -263,8 +263,8 @@ func (l *Limiter) share(limit int) int {
 	return max(1, limit/l.replicas)
 }
 
-// logError logs an error of the store, at most one a second: an outage meets every request. What no time
-// cures is told with its cure, once.
+// logError logs an error of the store, at most one a second, since every request meets an outage. A Cluster
+// that the client does not know is an error that stays, so its cure is logged once.
 func (l *Limiter) logError(ctx context.Context, message string, err error) {
 	if redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "MOVED ") {
 		l.cluster.Do(func() {

@@ -33,8 +33,9 @@ func (l *Limiter) deadline(ctx context.Context, p portion) time.Time {
 	return deadline
 }
 
-// lessReserve is the deadline of a decision that may have something to give back. A fifth of the time is
-// kept for it: a Redis that hangs then costs nothing in limiters before, which may have another.
+// lessReserve is the deadline of a decision that may have something to give back. A fifth of the time is kept
+// for giving back: if this Redis hangs, limiters before this one may use another Redis, and there the request
+// must cost nothing.
 func lessReserve(deadline time.Time) time.Time {
 	if deadline.IsZero() {
 		return deadline
@@ -50,8 +51,8 @@ func bounded(ctx context.Context, deadline time.Time) (context.Context, context.
 	return context.WithDeadline(ctx, deadline)
 }
 
-// ended returns ctx's error, also where its deadline has passed and its timer is late: a socket's may
-// be first.
+// ended returns ctx's error. It also looks at the deadline itself, since the timer of ctx may be later than
+// that of the socket.
 func ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded

@@ -16,8 +16,8 @@ type proxyTrust struct{ probe *gin.Context }
 
 func trustOf(c *gin.Context) proxyTrust { return proxyTrust{c.Copy()} }
 
-// unlikelyProxies are addresses, by family, that an engine trusts all together only if it trusts everybody:
-// they are in documentation and discard-only networks (RFC 5737, RFC 3849, RFC 9637, RFC 6666).
+// unlikelyProxies are addresses, by family. An engine that trusts all of them trusts everybody: they are in
+// networks for documentation and for discarding (RFC 5737, RFC 3849, RFC 9637, RFC 6666).
 var unlikelyProxies = [2][]string{
 	{"192.0.2.1:1", "198.51.100.1:1", "203.0.113.1:1"},
 	{"[2001:db8::1]:1", "[3fff::1]:1", "[100::1]:1"},
@@ -57,7 +57,7 @@ func (t proxyTrust) clientAddr(ctx context.Context, remote string, h http.Header
 		ctx = context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Net: "unix"}))
 	}
 	found := t.clientIP(ctx, remote, h)
-	// Of a platform header Gin returns all there is.
+	// Gin returns a platform header's whole value.
 	addr, err := netip.ParseAddr(found[strings.LastIndexByte(found, ',')+1:])
 	return addr, err == nil
 }

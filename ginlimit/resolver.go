@@ -71,8 +71,8 @@ func FromContext(userKey, tierKey string) TierResolver {
 	})
 }
 
-// misfitError is an error of what the auth middleware stores. Waiting mends nothing, and every request may
-// meet it, so it is logged once for a resolver.
+// misfitError says that the auth middleware stores something that is no id or no tier. Every request may meet
+// it until the program is changed, so it is logged once for a resolver.
 type misfitError struct {
 	error
 	once *sync.Once

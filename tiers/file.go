@@ -32,7 +32,7 @@ func Load(r io.Reader) (*Store, error) {
 	return NewStore(fallback, table)
 }
 
-// hint names what may have led the parser astray although no editor shows it.
+// hint names what may have confused the parser and is not seen in an editor.
 func hint(data []byte) string {
 	at := bytes.IndexAny(data, "\u0085\u2028\u2029")
 	if at < 0 {
@@ -119,7 +119,7 @@ func oneDocument(dec *yaml.Decoder) error {
 	return direct(&doc)
 }
 
-// direct refuses what makes a node stand for something else than what is written there.
+// direct refuses a node that stands for something other than what is written there.
 func direct(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:

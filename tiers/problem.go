@@ -37,7 +37,7 @@ func problemAt(n *yaml.Node, format string, args ...any) error {
 	return &problem{line: n.Line, text: fmt.Sprintf(format, args...)}
 }
 
-// in adds to the problem of a value the key that leads to it. Any other error, or none, it returns as it is.
+// in adds the key of a value to the value's problem. It returns any other error, and nil, as it is.
 func in(key string, err error) error {
 	p, ok := errors.AsType[*problem](err)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/gin-tiers/ratelimit/luascripts"
 )
 
-// The keys of a user that nobody is: ids are encoded, and "!" would not stand in one. The plain ones have
-// different slots, the tagged ones share one, as those of real users do.
+// The keys of a user that cannot exist: "!" is always encoded in ids. The plain keys have different slots.
+// The tagged ones share a slot, as the keys of a real user do.
 var (
 	plainKeys  = [2]string{"ratelimit:!self-check:1", "ratelimit:!self-check:2"}
 	taggedKeys = [2]string{"ratelimit:{!self-check}:1", "ratelimit:{!self-check}:2"}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// otherProtocol asks a server that did not answer whether it speaks TLS where the client does not, or the
-// other way round; "" is neither. A plain server waits for the end of what it takes for a command, one with
-// TLS hangs up: neither says why.
+// otherProtocol finds out whether a server that did not answer speaks TLS and the client does not, or the
+// other way round; "" is neither. It has to be asked: a plain server waits for the rest of what it takes for
+// a command, and a server with TLS hangs up, and neither says why.
 func (s server) otherProtocol(ctx context.Context) string {
 	for _, addr := range s.addrs {
 		switch {
@@ -45,7 +45,7 @@ func speaksPlain(ctx context.Context, network, addr string) bool {
 	return err == nil && (first[0] == '+' || first[0] == '-')
 }
 
-// speaksTLS says nothing to the server and believes nothing that it says, so its certificate may be any.
+// speaksTLS sends the server nothing and uses nothing that it sends, so the certificate is not checked.
 func speaksTLS(ctx context.Context, addr string) bool {
 	dialer := tls.Dialer{
 		NetDialer: &net.Dialer{Timeout: probeTime},

@@ -63,7 +63,7 @@ func checkCluster(ctx context.Context, c *redis.ClusterClient, r *report) {
 	r.add(whole.checkScripts(ctx, r.findings)...)
 }
 
-// idsOf the nodes, by host:port and, for nodes that announce no host that helps, by port.
+// idsOf returns the ids of the nodes by host:port and, for nodes that announce no useful host, by port.
 func idsOf(ctx context.Context, c *redis.ClusterClient) map[string]string {
 	ids := map[string]string{}
 	//lint:ignore SA1019 Redis 6.2 has no CLUSTER SHARDS.

@@ -80,8 +80,8 @@ func sign(value string) int {
 	return max(-1, n)
 }
 
-// unknown names a setting only where it can be nothing but a name: in redis://:12?word, the word and what
-// should be its host's port are a password.
+// unknown names a setting only if it cannot be a part of a password: in redis://:12?word@host, all of 12?word
+// is one.
 func (a *address) unknown(name string) error {
 	isName := name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && a.settings.Get(name) != ""
 	switch {

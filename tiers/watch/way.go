@@ -9,8 +9,8 @@ import (
 // maxLinks bounds the links on a way, as the operating system does: they may form a circle.
 const maxLinks = 40
 
-// wayTo returns what decides which file an absolute path leads to: every symbolic link on the way, and where
-// it ends. It ends early at what is not there, and may come to be.
+// wayTo returns the paths that decide which file an absolute path leads to: every symbolic link on the way,
+// and its end. If something on the way does not exist yet, the way ends there.
 func wayTo(path string) map[string]bool {
 	way := make(map[string]bool)
 	at, rest := root(path)

@@ -61,9 +61,8 @@ func (l *requestLog) verdict(first int, now int64, b budget.Budget) budget.Verdi
 	return budget.Verdict{Used: used, RetryAfter: time.Duration(retry) * time.Millisecond}
 }
 
-// restampFrom gives the entries from index first on the time now, if even that one is of the future: the
-// clock has been ahead and came back. They leave when the window after now ends, as the rejected call was
-// told.
+// restampFrom sets the time of the entries from index first on to now, if the first of them is in the future:
+// the clock has been ahead and came back. They leave one window after now, as the rejected call was told.
 func (l *requestLog) restampFrom(first int, now int64) {
 	if first >= l.len() || l.entries[first].at <= now {
 		return

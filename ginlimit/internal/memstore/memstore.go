@@ -76,8 +76,8 @@ func (s *Store) Admit(_ context.Context, id string, claims []budget.Claim) ([]bu
 	return verdicts, now, nil
 }
 
-// admitted tells whether a request with a Sum was admitted before, and when. Among logs alone, each of them
-// knows for itself.
+// admitted tells whether a request with a Sum was admitted before, and when. It is not needed for logs: each
+// of them knows that itself.
 func (s *Store) admitted(id string, claims []budget.Claim, now int64) (at int64, ok bool) {
 	for _, claim := range claims {
 		if claim.Form() == budget.Lease {
@@ -242,7 +242,7 @@ func (s *Store) Finish(_ context.Context, a budget.Admission, used []int) error 
 	return nil
 }
 
-// settle makes what a claim has taken of a sum what it has used.
+// settle replaces what a claim has taken of a sum by what it has used.
 func (s *Store) settle(claim budget.Claim, used int, at, now int64) {
 	sum := s.current(claim, now)
 	before := sum.len()
@@ -290,14 +290,14 @@ func (s *Store) Reset(_ context.Context, keys []string) error {
 	return nil
 }
 
-// get returns what is kept under a key, which is of one form for ever. It does not count as a use.
+// get returns what is kept under a key. The form of a key never changes. Reading does not count as a use.
 func get[K kept](s *Store, key string) (K, bool) {
 	found, _ := s.budgets.Peek(key)
 	k, ok := found.(K)
 	return k, ok
 }
 
-// keep keeps a budget that has so many entries more, and drops an empty one.
+// keep stores a budget, which has so many entries more than before, or removes it if it is empty.
 func (s *Store) keep(key string, k kept, more int) {
 	s.entries += more
 	if k.len() > 0 {
@@ -323,7 +323,7 @@ func (s *Store) trimmed(claim budget.Claim, now int64) *requestLog {
 	return log
 }
 
-// current returns the sum of a claim as it is now, and keeps it so; one that is not there is empty.
+// current returns the sum of a claim as it is now, and stores it so. A missing sum is empty.
 func (s *Store) current(claim budget.Claim, now int64) *sum {
 	kept, ok := get[*sum](s, claim.Key)
 	if !ok {

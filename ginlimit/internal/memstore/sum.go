@@ -6,8 +6,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// sum is what a bounded window is to the scripts: what was taken in each sixtieth of a window, under the time
-// of the last taking there. It is late by less than a sixtieth, and never early.
+// sum is a bounded window, as the scripts keep it: for each sixtieth of the window, how much was taken there
+// and when the last part was taken. It is late by less than a sixtieth, and never early.
 type sum struct {
 	total   int
 	records []record // oldest first
@@ -20,8 +20,8 @@ type record struct {
 
 func (s *sum) len() int { return len(s.records) }
 
-// at returns a sum as it is at a time: without what has left, and with what is stamped in the future as one
-// record of now. It does not change s.
+// at returns the sum as it is at a time: without the records that have left, and with one record of now for
+// those that are stamped in the future. It does not change s.
 func (s *sum) at(now int64, window time.Duration) sum {
 	if s == nil {
 		return sum{}
@@ -44,7 +44,7 @@ func (s *sum) at(now int64, window time.Duration) sum {
 	return live
 }
 
-// verdict decides whether so much more has room.
+// verdict decides whether there is room for the cost.
 func (s *sum) verdict(cost int, now int64, b budget.Budget) budget.Verdict {
 	v := budget.Verdict{Allowed: true, Used: s.total}
 	switch excess := s.total + cost - b.Limit; {
@@ -56,7 +56,7 @@ func (s *sum) verdict(cost int, now int64, b budget.Budget) budget.Verdict {
 	return v
 }
 
-// wait is how long it takes until so much has left, at most the window.
+// wait returns how long it takes until this amount has left, at most the window.
 func (s *sum) wait(amount int, now int64, window time.Duration) time.Duration {
 	for _, r := range s.records {
 		if amount -= r.amount; amount <= 0 {
@@ -75,7 +75,7 @@ func (s *sum) take(amount int, now int64, window time.Duration) {
 	s.records = append(s.records, record{now, amount})
 }
 
-// giveBack returns an amount to the slice in which it was taken at a time, if that is still there.
+// giveBack returns an amount to the slice from which it was taken, if the slice is still there.
 func (s *sum) giveBack(amount int, at int64, window time.Duration) {
 	for i := len(s.records) - 1; i >= 0; i-- {
 		if r := &s.records[i]; slice(r.at, window) == slice(at, window) {

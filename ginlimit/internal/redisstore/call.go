@@ -48,7 +48,7 @@ func newNumbers(b budget.Budget) numbers {
 	}
 }
 
-// knownNumbers keeps the numbers of budgets, so that those of a tier table are allocated once. The zero
+// knownNumbers caches the numbers of budgets, so that those of a tier table are allocated once. The zero
 // value is empty.
 type knownNumbers struct {
 	known atomic.Pointer[map[budget.Budget]numbers]

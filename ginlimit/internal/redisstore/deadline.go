@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// HeedsDeadlines tells whether a client ends a call at its context's deadline by itself. That is known of
-// go-redis's own clients and of what shows their options.
+// HeedsDeadlines tells whether a client ends a call at its context's deadline by itself. This is known only
+// of go-redis's own clients, and of clients that show the same options.
 func HeedsDeadlines(rdb redis.Scripter) (heeds, known bool) {
 	switch c := rdb.(type) {
 	case interface{ Options() *redis.Options }:
@@ -66,7 +66,7 @@ func (d deadline) run(ctx context.Context, script *redis.Script, keys []string, 
 	}
 }
 
-// over returns ctx's error, also where its deadline has passed and its timer is late.
+// over returns ctx's error. It also looks at the deadline itself, since the timer may be late.
 func over(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
 		return context.DeadlineExceeded

@@ -14,9 +14,9 @@ type member struct {
 	next       *member // in its lane
 }
 
-// queue holds decisions that wait to be sent, a lane for each owner, whose turn it is by turns: many
-// decisions of one owner delay those of others by no more than one group. The zero value is empty. It is not
-// safe for concurrent use.
+// queue holds decisions that wait to be sent. Each owner has a lane, and the lanes take turns, so that many
+// decisions of one owner delay those of others by at most one group. The zero value is empty. It is not safe
+// for concurrent use.
 type queue struct {
 	lanes       map[string]*lane // by the first key
 	first, last *lane            // in order of their turns
@@ -59,8 +59,8 @@ func (q *queue) leave(m *member) {
 	q.keys -= len(m.keys)
 }
 
-// take appends to group the members that go next, by turns, as many as have room for their keys. They share
-// a clock reading: with clocks of their own, those that read the same go together.
+// take appends to group the members that go next, in turns, as many as there is room for. A group shares one
+// clock reading, so with WithClock only members that have read the same time go together.
 func (q *queue) take(group []*member) []*member {
 	keys := 0
 	for q.first != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// decodeAdmission decodes a decision on claims: all of them are allowed, or the verdicts end with the one
-// that is not.
+// decodeAdmission decodes a decision on claims. Either all are allowed, or the last verdict is the one that
+// rejects.
 func decodeAdmission(raw any, claims int) ([]budget.Verdict, error) {
 	verdicts, err := decode(raw)
 	if err != nil {

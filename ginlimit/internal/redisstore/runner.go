@@ -27,8 +27,8 @@ func OneServer(rdb redis.Scripter) bool {
 	return ok
 }
 
-// nodesOf returns what tells the node that a key is on, by its address, for a client of several nodes; and
-// nil for any other client.
+// nodesOf returns a function that tells the address of the node of a key, for a client of several nodes. For
+// any other client it returns nil.
 func nodesOf(rdb redis.Scripter) func(ctx context.Context, key string) (node string, err error) {
 	switch c := rdb.(type) {
 	case interface {

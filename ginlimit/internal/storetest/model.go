@@ -41,9 +41,8 @@ func contains(log []Admission, id string) bool {
 	return slices.ContainsFunc(log, func(a Admission) bool { return a.ID == id })
 }
 
-// reply is what a call that is not in the log would hear: come in, or come back when enough
-// admissions have left, one after the other, if nobody else comes. That is never later than after
-// one window.
+// reply is the decision on a call that is not in the log: admitted, or rejected until enough admissions have
+// left, if nobody else comes. The wait is never longer than one window.
 func reply(log []Admission, now int64, b budget.Budget) budget.Verdict {
 	count := len(inWindow(log, now, b.Window))
 	if count < b.Limit {
@@ -84,8 +83,8 @@ func (m *model) admit(now int64, id string, claims []budget.Claim) (verdicts []b
 	return verdicts
 }
 
-// restamp is what a rejection does to a log whose clock was ahead and came back: if the one to wait for, so
-// that enough have left, is of the future, all of the future are taken for admitted now.
+// restamp is what a rejection does to a log whose clock was ahead and came back. If the entry to wait for is
+// in the future, all entries in the future are set to now.
 func (m *model) restamp(claim budget.Claim, now int64) {
 	log := slices.Clone(m.logs[claim.Key])
 	slices.SortStableFunc(log, func(a, b Admission) int { return cmp.Compare(a.At, b.At) })

@@ -239,7 +239,7 @@ func (h *usageHistory) used(c budget.Claim, longer time.Duration) (n int) {
 	return n
 }
 
-// wait is how long it takes until so much has room, by the ledger.
+// wait is how long it takes, by the ledger, until there is room for the cost.
 func (h *usageHistory) wait(c budget.Claim, cost int) time.Duration {
 	now := h.now
 	defer func() { h.now = now }()
