@@ -80,26 +80,32 @@ if admitted then
   if lease then reply[1] = math.floor(admitted - lease) end
   return reply
 end
+
+-- Sums come before logs, so that without the right to SET nothing is written. When memory is full, Redis lets a
+-- script write that has freed some before: look has, of every log, and leases are trimmed first.
+if lease then call('ZREMRANGEBYSCORE', memory, '0', format('%d', time - forget)) end
 for i = 1, #keys do
   local key, at = keys[i], 5 * i - 2
-  local form, window, cost, ttl = argv[at], argv[at + 1], argv[at + 3] + 0, argv[at + 4]
-  local taken = 1
+  local window, cost = argv[at + 1], argv[at + 3] + 0
+  if argv[at] == 'sum' and cost > 0 then
+    write(key, totals[i] + cost, add(records[i], window, cost), argv[at + 4])
+    reply[3 * i] = math.floor(reply[3 * i] + cost)
+  end
+end
+for i = 1, #keys do
+  local key, at = keys[i], 5 * i - 2
+  local form, window = argv[at], argv[at + 1]
   if form == 'log' then
-    taken = take(key, member, ttl)
-    if taken == 1 then
+    if take(key, member, argv[at + 4]) == 1 then
+      local cost = argv[at + 3] + 0
       for n = 2, cost do call('ZADD', key, now, format('%s:%d', member, n)) end
-      taken = cost
+      reply[3 * i] = math.floor(reply[3 * i] + cost)
     end
-  elseif form == 'sum' then
-    taken = cost
-    if cost > 0 then write(key, totals[i] + cost, add(records[i], window, cost), ttl) end
-  elseif form == 'gate' then
-    taken = 0
-  else
-    call('ZREMRANGEBYSCORE', key, '0', format('%d', time - forget))
+  elseif form == 'lease' then
+    if key ~= memory then call('ZREMRANGEBYSCORE', key, '0', format('%d', time - forget)) end
     call('ZADD', key, format('%d', time + window), member)
     call('PEXPIRE', key, format('%d', window + forget))
+    reply[3 * i] = reply[3 * i] + 1
   end
-  reply[3 * i] = math.floor(reply[3 * i] + taken)
 end
 return reply

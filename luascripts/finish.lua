@@ -46,28 +46,32 @@ local function give_back(key, window, cost)
   end
 end
 
-local known = false
+local lease, log -- the first of each
 for i = 1, #keys do
   local form = argv[5 * i - 1]
   if form == 'lease' then
-    local ends = call('ZSCORE', keys[i], member)
-    if not ends then return 0 end
-    known = true
-    if admitted_at == 0 then admitted_at = ends - argv[5 * i] end
-    break
-  elseif form == 'log' and not known then
-    known = call('ZSCORE', keys[i], member) and true
+    lease = lease or i
+  elseif form == 'log' then
+    log = log or i
   end
 end
+local known = call('ZSCORE', keys[lease or log], member)
+if lease then
+  if not known then return 0 end
+  if admitted_at == 0 then admitted_at = known - argv[5 * lease] end
+end
 
+-- Leases end first: a slot is free even where a sum cannot be read, and memory that is full, to which Redis
+-- lets a script write that has freed some, stops no sum.
+for i = 1, #keys do
+  if argv[5 * i - 1] == 'lease' then call('ZREM', keys[i], member) end
+end
 for i = 1, #keys do
   local key, at = keys[i], 5 * i - 1
   local form, window, cost = argv[at], argv[at + 1], argv[at + 2] + 0
   local used, ttl = argv[at + 3] + 0, argv[at + 4]
   if form == 'log' then
     if used == 0 then give_back(key, window, cost) end
-  elseif form == 'lease' then
-    call('ZREM', key, member)
   elseif form == 'sum' and used ~= cost and known then
     local total, records = read(key, window)
     if used > cost then

@@ -5,14 +5,24 @@
 -- ARGV[2]  lease_ms  how long from now the leases last
 -- ARGV[3…] request id in KEYS[1], in KEYS[2], …
 --
--- Reply: one integer, the number of keys.
+-- Reply: one integer, the number of keys. An error of a key, such as one of its type, is the reply when all
+-- others are renewed.
 --
 -- A lease that was ended or forgotten stays so. One that ran out is back, unless it is forgotten: what
 -- holds it is still under way. O(log N) a lease. Redis 6.2 or newer.
 
-local lease, forget = ARGV[2] + 0, 300000
-for i, key in ipairs(KEYS) do
-  redis.call('ZADD', key, 'XX', string.format('%d', now + lease), ARGV[2 + i])
-  redis.call('PEXPIRE', key, string.format('%d', lease + forget))
+local lease, forget, format = ARGV[2] + 0, 300000, string.format
+local failed
+local function try(...)
+  local reply = redis.pcall(...)
+  failed = failed or type(reply) == 'table' and reply.err and reply
 end
-return #KEYS
+
+-- When memory is full, Redis lets a script write that has begun with a command that frees some, if only none.
+try('ZREMRANGEBYSCORE', KEYS[1], '1', '0')
+local ends, ttl = format('%d', now + lease), format('%d', lease + forget)
+for i, key in ipairs(KEYS) do
+  try('ZADD', key, 'XX', ends, ARGV[2 + i])
+  try('PEXPIRE', key, ttl)
+end
+return failed or #KEYS
