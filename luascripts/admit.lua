@@ -81,8 +81,8 @@ if admitted then
   return reply
 end
 
--- Sums come before logs, so that without the right to SET nothing is written. When memory is full, Redis lets a
--- script write that has freed some before: look has, of every log, and leases are trimmed first.
+-- Sums come before logs, so that without the right to SET nothing is written. When memory is full, Redis
+-- lets a script write that has freed some before: look has, of every log, and leases are trimmed first.
 if lease then call('ZREMRANGEBYSCORE', memory, '0', format('%d', time - forget)) end
 for i = 1, #keys do
   local key, at = keys[i], 5 * i - 2

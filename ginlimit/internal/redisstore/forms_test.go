@@ -22,7 +22,10 @@ func formsOf(user string) []budget.Claim {
 			Dimension: budget.Dimension{Window: budget.Day, Bounded: true}, Limit: 100}, Cost: 1},
 		{Key: user + ":60:tokens", Budget: budget.Budget{
 			Dimension: budget.Dimension{Window: budget.Minute, Unit: budget.Tokens}, Limit: 100}, Cost: 60},
-		{Key: user + ":leases", Budget: budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: 3}},
+		{
+			Key:    user + ":leases",
+			Budget: budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: 3},
+		},
 	}
 }
 
@@ -67,14 +70,17 @@ func TestFormsInFullMemory(t *testing.T) {
 	}
 }
 
-// A user whom Redis lets run no GET or no SET has no bounded windows; what cannot be decided writes nothing, and
-// logs and leases go on.
+// A user whom Redis lets run no GET or no SET has no bounded windows; what cannot be decided writes nothing,
+// and logs and leases go on.
 func TestFormsWithoutACommand(t *testing.T) {
 	for _, command := range []string{"get", "set"} {
 		t.Run(command, func(t *testing.T) {
 			srv := redistest.Start(t)
 			admin := srv.Client(t)
-			require.NoError(t, admin.Do(t.Context(), "acl", "setuser", "limiter", "on", ">pw", "~*", "+@all", "-"+command).Err())
+			require.NoError(
+				t,
+				admin.Do(t.Context(), "acl", "setuser", "limiter", "on", ">pw", "~*", "+@all", "-"+command).Err(),
+			)
 			rdb := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: "limiter", Password: "pw"})
 			t.Cleanup(func() { _ = rdb.Close() })
 			s, claims := New(rdb, nil, false), formsOf("alice")
@@ -99,8 +105,10 @@ func TestFormsOnForeignKeys(t *testing.T) {
 	for name, spoil := range map[string]func(rdb *redis.Client, key string) error{
 		"text":  func(rdb *redis.Client, key string) error { return rdb.Set(t.Context(), key, "foreign", 0).Err() },
 		"empty": func(rdb *redis.Client, key string) error { return rdb.Set(t.Context(), key, "", 0).Err() },
-		"long":  func(rdb *redis.Client, key string) error { return rdb.Set(t.Context(), key, rand.Text(), 0).Err() },
-		"list":  func(rdb *redis.Client, key string) error { return rdb.LPush(t.Context(), key, "x").Err() },
+		"long": func(rdb *redis.Client, key string) error {
+			return rdb.Set(t.Context(), key, rand.Text(), 0).Err()
+		},
+		"list": func(rdb *redis.Client, key string) error { return rdb.LPush(t.Context(), key, "x").Err() },
 	} {
 		for at, claim := range formsOf("") {
 			t.Run(name+" at "+claim.Key, func(t *testing.T) {
