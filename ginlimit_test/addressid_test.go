@@ -21,7 +21,7 @@ const (
 	userKey       = "ratelimit:ip%252F127.0.0.1:60"
 )
 
-// userElse resolves the user of the header and, where there is none, whom the other resolver names.
+// userElse resolves the user of the header. If there is none, the other resolver decides.
 func userElse(other ginlimit.TierResolver) ginlimit.TierResolver {
 	return ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
 		if user := c.GetHeader(headerUser); user != "" {

@@ -38,7 +38,7 @@ func TestInternalImportsRunOneWay(t *testing.T) {
 	require.Len(t, allowed, seen)
 }
 
-// What only a sub-package needs, nobody builds who does not import that.
+// Whoever does not import a sub-package does not build what only that sub-package needs.
 func TestFaceIsLight(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../ginlimit", "../tiers").Output()
 	require.NoError(t, err)

@@ -156,7 +156,7 @@ func (a *audit) explain(c audited, want func(now int64) []int64) (now int64, ok 
 	return 0, false
 }
 
-// decide is the reply to a request at now, nil where its scores say that it was not at now.
+// decide is the reply to a request at now, or nil if the scores show that it ran at another time.
 func (a *audit) decide(c audited, windows []budget, member string, now int64) (want []int64) {
 	for i, key := range c.keys {
 		log := a.log(key, windows[i])
@@ -196,7 +196,7 @@ func (r *requests) decide(b budget, now int64) []int64 {
 	return []int64{0, count, live[count-b.limit].at + b.window - now}
 }
 
-// admit takes the request of an explained call down.
+// admit adds the request of an explained call to the lists.
 func (a *audit) admit(c audited, member string, now int64) {
 	reply := c.reply.([]any)
 	rejected := reply[len(reply)-3] == int64(0)
@@ -216,7 +216,7 @@ func (a *audit) admit(c audited, member string, now int64) {
 	}
 }
 
-// forget drops the lists whose keys have expired by now, or will while nobody looks.
+// forget drops the lists whose keys have expired by now, or will before the next look.
 func (a *audit) forget(now int64) {
 	a.logs = maps.Collect(func(yield func(string, *requests) bool) {
 		for key, log := range a.logs {

@@ -54,7 +54,7 @@ func TestClientsBehindAProxy(t *testing.T) {
 	}
 }
 
-// Case R4: on a Unix socket what the client itself has forwarded gives it no new budget.
+// Case R4: on a Unix socket a client gets no new budget by forwarding addresses itself.
 func TestClientsBehindAProxyOnAUnixSocket(t *testing.T) {
 	logs := captureLogs(t)
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "api.sock"))

@@ -89,8 +89,8 @@ func TestRetryAfterSeconds(t *testing.T) {
 	}
 }
 
-// Whatever the clocks of the app's hosts say, the server's counts: the call carries no time,
-// and the entries carry the server's.
+// Only the server's clock counts, whatever the clocks of the app's hosts say: the call carries no time, and
+// the entries carry the server's.
 func TestHostClocksDoNotMatter(t *testing.T) {
 	srv := redistest.Start(t)
 	id := redistest.ID(t)

@@ -126,8 +126,8 @@ func sentinelClient(t *testing.T, set *redistest.SentinelSet) *redis.Client {
 	return set.Client(t, limiterClient(t, set.Master.URL()).Options())
 }
 
-// exact is what every Redis must show: of many calls at once, by two instances, exactly what a user has left
-// is admitted, here by the day, and no rejected call has taken anything, here from the minute.
+// exact is what every Redis must show. Two instances make many calls at once. Exactly as many are admitted as
+// the user has left, here of the day, and rejected calls have taken nothing, here of the minute.
 func exact(t *testing.T, first, second redis.UniversalClient) {
 	const users, calls, perMinute, perDay, left = 6, 30, 10, 15, 5
 	// A cold connection may take its time on a machine that is busy: this is not about latency.

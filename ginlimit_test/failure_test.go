@@ -120,7 +120,7 @@ func (hungScripter) EvalSha(ctx context.Context, _ string, _ []string, _ ...any)
 	return redis.NewCmdResult(nil, ctx.Err())
 }
 
-// A limiter whose Redis hangs costs nothing in one before it, whose Redis is another.
+// If the Redis of one limiter hangs, the request costs nothing in a limiter before it that has another Redis.
 func TestAHungRedisBehindAGoodOne(t *testing.T) {
 	captureLogs(t)
 	good, err := redisclient.New(redistest.Start(t).URL())

@@ -55,7 +55,7 @@ func TestAClusterBehindOneEndpoint(t *testing.T) {
 	})
 }
 
-// Nor does a plain client of one node of several find the users of the others. R6.
+// A plain client of one node of several does not find the users of the other nodes. R6.
 func TestAPlainClientOfANodeOfACluster(t *testing.T) {
 	logs := captureLogs(t)
 	cluster := redistest.StartCluster(t, 3, 0)

@@ -67,8 +67,8 @@ func TestLatencyBound(t *testing.T) {
 	}
 }
 
-// A pool that gave up on a server whose SYNs are dropped dials and pauses in turn, and the breaker has a
-// rhythm of its own. Whatever both are at when the network is back, limits are enforced two seconds later.
+// A pool that gave up on a server whose SYNs are dropped dials and pauses in turn, and the breaker probes at
+// its own times. Whatever both are doing when the network is back, limits are enforced two seconds later.
 func TestBackTwoSecondsAfterDroppedSYNs(t *testing.T) {
 	captureLogs(t)
 	lag := faulttest.MeasureLag(t)
@@ -232,7 +232,7 @@ func TestAThousandCallersOfAHungRedis(t *testing.T) {
 	}
 }
 
-// Callers that do not wait say nothing of Redis: however many leave, the breaker stays closed.
+// Callers that do not wait are no sign of an outage: however many leave, the breaker stays closed.
 func TestCallersThatLeaveAreNoOutage(t *testing.T) {
 	logs := captureLogs(t)
 	s := newSite(t, "")

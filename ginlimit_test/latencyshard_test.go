@@ -11,8 +11,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 )
 
-// The bound holds for the users of a dead shard, too, whose breaker opens, and its users alone pay: those of
-// the others wait for nothing, in turns with them.
+// The bound holds for the users of a dead shard, too, whose breaker opens. Users of the other shards, who
+// call in turns with them, do not wait at all.
 func TestLatencyBoundOfADeadShard(t *testing.T) {
 	captureLogs(t)
 	lag := faulttest.MeasureLag(t)

@@ -50,7 +50,7 @@ func (s *leaveAfter) EvalSha(ctx context.Context, sha string, keys []string, arg
 	return s.Scripter.EvalSha(ctx, sha, keys, args...)
 }
 
-// A client that leaves between two windows has cost nothing: giving back does not depend on it.
+// A client that leaves between two windows has cost nothing: what it took is given back without it.
 func TestAClientThatLeavesBetweenTwoWindows(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	scripter := &leaveAfter{Scripter: rdb}

@@ -114,7 +114,7 @@ func (l *leavers) requireNothingTaken(t *testing.T, admissions int) {
 	}, 5*time.Second, 5*time.Millisecond)
 }
 
-// Whoever leaves while the server hangs has cost nothing when it goes on. R34.
+// Callers that leave while the server hangs are not charged when the server goes on. R34.
 func TestCallersThatLeaveAHungServerAreNotCharged(t *testing.T) {
 	captureLogs(t)
 	for client := range patientClients {

@@ -97,7 +97,7 @@ func TestEverythingUnlimited(t *testing.T) {
 	}
 }
 
-// A zero Store grants nothing, as it says: to be without a table is not to be without limits.
+// A zero Store grants nothing: no table must not mean no limits.
 func TestZeroStoreGrantsNothing(t *testing.T) {
 	api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(new(tiers.Store))))
 	r := api.as("alice")

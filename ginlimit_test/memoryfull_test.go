@@ -59,7 +59,7 @@ func TestMemoryFull(t *testing.T) {
 	}
 }
 
-// Any other policy makes room, of the counts themselves: users that had nothing left are admitted. R46.
+// Any other policy makes room by evicting counts: users that had nothing left are admitted. R46.
 func TestMemoryFullWithEviction(t *testing.T) {
 	captureLogs(t)
 	for _, policy := range []string{"allkeys-lru", "volatile-ttl"} {

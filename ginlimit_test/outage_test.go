@@ -17,7 +17,7 @@ type outage struct {
 	begin func(*testing.T, *site) (end func())
 }
 
-// outages are those of which an administrator tells at night. Afterwards Redis answers again.
+// outages are the common ones. Afterwards Redis answers again.
 var outages = map[string]outage{
 	"refused": {"", func(_ *testing.T, s *site) func() {
 		s.srv.Kill()

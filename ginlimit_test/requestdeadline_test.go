@@ -53,7 +53,8 @@ func (e *events) take() []ginlimit.Event {
 	return all
 }
 
-// hungClients are clients of a server that hangs behind the proxy: of either patience.
+// hungClients are clients of a server that hangs behind the proxy: one that heeds deadlines and one that does
+// not.
 var hungClients = map[string]func(*testing.T, *redistest.Proxy) redis.Scripter{
 	"redisclient": func(t *testing.T, p *redistest.Proxy) redis.Scripter {
 		return limiterClient(t, "redis://"+p.Addr)
@@ -130,8 +131,8 @@ type hungSite struct {
 	wants func(*testing.T, answer)
 }
 
-// ask makes a request that the failure policy decides in time, and returns what is told of Redis. A call for
-// which the machine had no time is made again.
+// ask makes a request that the failure policy decides in time, and returns the observer's events. If the
+// machine was too busy for the call, it is made again.
 func (h *hungSite) ask(t *testing.T) error {
 	t.Helper()
 	for range 100 {

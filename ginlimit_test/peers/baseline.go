@@ -16,7 +16,7 @@ var noopSource string
 //go:embed testdata/commands.lua
 var commandsSource string
 
-// The baselines decide nothing: what is left of a decision when the limiter costs nothing.
+// The baselines decide nothing. They show what a call costs without a limiter.
 var (
 	ping = baseline("PING", "ping", func(ctx context.Context, rdb redis.UniversalClient, _ string) error {
 		return rdb.Ping(ctx).Err()

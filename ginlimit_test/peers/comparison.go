@@ -37,7 +37,7 @@ type comparison struct {
 	slices  int // cells of a round
 }
 
-// compare makes sure of all rows, and measures them. A round has several slices; a slice measures each row
+// compare verifies all rows, and measures them. A round has several slices; a slice measures each row
 // once, shortly, and each slice begins with another row: what a busy machine does to one row it does to all.
 func (b *bench) compare(ctx context.Context, part string, progress io.Writer) (c comparison, err error) {
 	all, slices, err := rows(part, b.options)

@@ -25,7 +25,7 @@ var ginlimitSeparate = limiter{
 	middleware: ginlimitMiddleware(),
 }
 
-// ginlimitAlone sends each decision by itself, as on a Cluster: what groups gain.
+// ginlimitAlone sends each decision by itself, as on a Cluster. It shows what groups gain.
 var ginlimitAlone = limiter{
 	name:      "ginlimit, one by one",
 	commands:  map[string]float64{"evalsha": 1},
@@ -73,7 +73,7 @@ func throughGin(rdb redis.UniversalClient, windows []window) (decide, error) {
 
 var root = &url.URL{Path: "/"}
 
-// nobody is a ResponseWriter whose reader wants the status alone.
+// nobody is a ResponseWriter that keeps only the status.
 type nobody struct {
 	header http.Header
 	status int
@@ -83,8 +83,8 @@ func (n *nobody) Header() http.Header         { return n.header }
 func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
 func (n *nobody) WriteHeader(status int)      { n.status = status }
 
-// newGinlimit has patience where deadlines are heeded: on a busy machine a call may take longer than a
-// request should wait.
+// newGinlimit sets a long timeout if the client heeds deadlines, since on a busy machine a call may take
+// longer than a request should wait.
 func newGinlimit(rdb redis.UniversalClient) *ginlimit.Limiter {
 	if c, ok := rdb.(interface{ Options() *redis.Options }); ok && c.Options().ContextTimeoutEnabled {
 		return ginlimit.NewLimiter(rdb, ginlimit.WithTimeout(10*time.Second))

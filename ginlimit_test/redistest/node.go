@@ -19,7 +19,8 @@ func (s *Server) nodeID(tb testing.TB) string {
 	return id
 }
 
-// unknown is who of the nodes is not known to this one: listed, connected and past the handshake.
+// unknown returns the nodes that this one does not know yet. A known one is listed, connected and past the
+// handshake.
 func (s *Server) unknown(nodes []*Server) ([]*Server, error) {
 	list, err := s.do("cluster", "nodes").Text()
 	if err != nil {

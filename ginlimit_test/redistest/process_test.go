@@ -32,7 +32,7 @@ func TestWithoutARedisServer(t *testing.T) {
 	}
 }
 
-// Nothing fails for want of a server, in this package, whose tests are about servers.
+// Without a redis-server the tests of this package are skipped, and none of them fails.
 func TestNothingFailsWithoutARedisServer(t *testing.T) {
 	t.Parallel()
 	const inner = "REDISTEST_WITHOUT"

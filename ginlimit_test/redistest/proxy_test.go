@@ -76,7 +76,7 @@ func TestProxyCutsAPipelineAtTheLostReply(t *testing.T) {
 	require.Equal(t, 1, p.Dropped())
 }
 
-// All the shapes of a RESP3 reply pass unharmed.
+// RESP3 replies of every shape pass unchanged.
 func TestProxyPassesReplies(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, "--enable-debug-command", "local")
@@ -155,7 +155,7 @@ func TestProxyDelaysReplies(t *testing.T) {
 	require.Less(t, time.Since(begin), 200*time.Millisecond)
 }
 
-// How long a call waits that is to be answered, and one that is not.
+// How long to wait for an answer that should come, and for one that should not.
 const patient, impatient = 10 * time.Second, 200 * time.Millisecond
 
 // ping sends PING on a connection and waits for the answer.

@@ -56,7 +56,7 @@ func TestIsScript(t *testing.T) {
 	}
 }
 
-// FuzzReadValue: whatever comes in, what is read is what came, and nothing is made up.
+// FuzzReadValue: whatever comes in, the bytes that are read are the bytes that came.
 func FuzzReadValue(f *testing.F) {
 	f.Add("*2\r\n$3\r\nget\r\n$1\r\nk\r\n")
 	f.Add("%1\r\n+a\r\n|1\r\n+k\r\n+v\r\n_\r\n")
