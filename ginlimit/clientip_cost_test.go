@@ -31,14 +31,14 @@ func hostile() map[string]http.Header {
 		many.Set(fmt.Sprintf("X-%04d", i), forged)
 	}
 	return map[string]http.Header{
-		"short entries":    headers("X-Forwarded-For: " + long("1.2.3.4,")),
-		"trusted entries":  headers("X-Forwarded-For: " + long("10.2.3.4, ")),
-		"empty entries":    headers("X-Forwarded-For: " + long(",")),
-		"blanks":           headers("X-Forwarded-For: 9.9.9.9" + strings.Repeat(" ", size) + ", 203.0.113.7"),
-		"no comma":         headers("X-Forwarded-For: " + long("1")),
+		"short entries":    headersOf("X-Forwarded-For: " + long("1.2.3.4,")),
+		"trusted entries":  headersOf("X-Forwarded-For: " + long("10.2.3.4, ")),
+		"empty entries":    headersOf("X-Forwarded-For: " + long(",")),
+		"blanks":           headersOf("X-Forwarded-For: 9.9.9.9" + strings.Repeat(" ", size) + ", 203.0.113.7"),
+		"no comma":         headersOf("X-Forwarded-For: " + long("1")),
 		"one entry a line": lines("1.2.3.4"),
 		"empty lines":      lines(""),
-		"two headers": headers("X-Forwarded-For: " + long("1.2.3.4,")[size/2:] +
+		"two headers": headersOf("X-Forwarded-For: " + long("1.2.3.4,")[size/2:] +
 			"\nX-Real-IP: " + long("10.2.3.4,")[size/2:]),
 		"many names of headers": many,
 	}
@@ -77,8 +77,8 @@ func TestByClientIPCostOfForgedHeaders(t *testing.T) {
 func BenchmarkByClientIP(b *testing.B) {
 	const plain = "User-Agent: curl/8.5.0\nAccept: */*\nAccept-Encoding: gzip, deflate, br\n"
 	requests := hostile()
-	requests["plain"] = headers(plain)
-	requests["one entry"] = headers(plain + "X-Forwarded-For: 203.0.113.7")
+	requests["plain"] = headersOf(plain)
+	requests["one entry"] = headersOf(plain + "X-Forwarded-For: 203.0.113.7")
 	for name, setUp := range map[string]func(*gin.Engine){
 		"by default":  func(*gin.Engine) {},
 		"proxies set": trust("10.0.0.0/8"),

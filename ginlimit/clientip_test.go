@@ -44,7 +44,7 @@ func resolveAt(setUp func(*gin.Engine), arrivals ...arrival) (ids []string, errs
 }
 
 // headers reads lines of "Name: value".
-func headers(text string) http.Header {
+func headersOf(text string) http.Header {
 	h := http.Header{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
@@ -135,7 +135,7 @@ func TestByClientIPOnAUnixSocket(t *testing.T) {
 			for _, socket := range []bool{true, false} {
 				t.Run(name+" "+remote, func(t *testing.T) {
 					logs := captureLogs(t)
-					a := arrival{remote, headers(tt.header), socket}
+					a := arrival{remote, headersOf(tt.header), socket}
 					ids, errs := resolveAt(tt.engine, a, a)
 					for i := range ids {
 						if tt.want == "" {
@@ -167,7 +167,7 @@ func TestByClientIPHeedsALaterSetTrustedProxies(t *testing.T) {
 	})
 	get := func() string {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		r.RemoteAddr, r.Header = "10.0.0.1:5", headers("X-Forwarded-For: 9.9.9.9")
+		r.RemoteAddr, r.Header = "10.0.0.1:5", headersOf("X-Forwarded-For: 9.9.9.9")
 		engine.ServeHTTP(httptest.NewRecorder(), r)
 		return id
 	}
@@ -188,7 +188,7 @@ func TestByClientIPOnTwoEngines(t *testing.T) {
 		c, engine := gin.CreateTestContext(httptest.NewRecorder())
 		tt.engine(engine)
 		c.Request = httptest.NewRequest(http.MethodGet, "/", nil)
-		c.Request.RemoteAddr, c.Request.Header = "10.0.0.1:5", headers("X-Forwarded-For: 9.9.9.9")
+		c.Request.RemoteAddr, c.Request.Header = "10.0.0.1:5", headersOf("X-Forwarded-For: 9.9.9.9")
 		s, err := resolver.ResolveTier(c)
 		require.NoError(t, err)
 		require.Equal(t, Subject{UserID: tt.want, Tier: tiers.Free}, s)

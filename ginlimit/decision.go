@@ -31,6 +31,16 @@ func (d Decision) RetryAfterSeconds() int {
 	return max(1, int(seconds))
 }
 
+// Name is what headers, bodies and metrics call the decision's window: "minute", "hour", "day", "month", or
+// its seconds ("90s"); with a budget beyond requests "tokens-minute", "spend-day"; "concurrent". It is "" of
+// a Decision that decided nothing.
+func (d Decision) Name() string {
+	if d.Window == 0 && d.Budget == "" {
+		return ""
+	}
+	return budget.Dimension{Window: d.Window, Unit: budget.Unit(d.Budget)}.String()
+}
+
 // decision is the verdict of a scope's budget.
 func decision(scope string, b budget.Budget, v budget.Verdict) Decision {
 	return Decision{

@@ -16,8 +16,9 @@ type engine struct {
 	limiter  *Limiter
 	table    *tiers.Store
 	plans    plans
-	observer Observer
+	observer observers
 
+	shadow     bool // of WithShadow: decides, and rejects nothing
 	failOpen   bool
 	local      *Limiter // of FailLocal, or nil
 	localPlans plans
@@ -25,6 +26,7 @@ type engine struct {
 	unknownTiers seenTiers
 	lookups      *logRate // of errors of the resolver
 	estimates    *logRate // of errors of the estimator
+	shadows      *logRate // of what WithShadow did not reject
 }
 
 // ending is how a decision ends for the client.
@@ -38,6 +40,7 @@ const (
 	crowded                   // 503: the provider's cap is reached
 	tooLarge                  // 400: the request is larger than a whole budget
 	invalid                   // 400: the estimator has refused the request
+	shadowed                  // to the handler, since WithShadow rejects nothing
 )
 
 // asked is a request as an engine is asked for it.
@@ -74,7 +77,9 @@ func (a asked) planOf(l *Limiter, of plans, others func(*otherPlans) plans) plan
 // answer is what a decision has found.
 type answer struct {
 	left      left
-	rejection Decision // where the request was rejected
+	rejection Decision // where the request was rejected, or would have been
+	tier      tiers.Tier
+	reserved  Usage // of a request that passes
 }
 
 // decide decides a request. Of one that does not pass nothing stays counted.
@@ -84,11 +89,16 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 	plan := a.planOf(e.limiter, e.plans, func(o *otherPlans) plans { return o.own })
 	if e.limiter.kill.on() {
 		full := plan.full()
+		r.found = append(r.found, finding{plan: plan, bypassed: true})
 		event.Outcome = Bypassed
 		e.observe(ctx, event, full.first().Decision)
 		return answer{left: full}, pass
 	}
 	costs, err := e.costs(plan, a)
+	if err != nil && e.shadow && ended(ctx) == nil {
+		e.logEstimate(ctx, err)
+		return answer{}, pass
+	}
 	if err != nil {
 		return answer{}, e.estimateFailed(ctx, r, err)
 	}
@@ -96,14 +106,19 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		plan = plan.weightless()
 	}
 
-	deadline := e.limiter.deadline(ctx, shared)
+	deadline, before := e.limiter.deadline(ctx, shared), len(r.held)
+	began := e.observer.begin()
 	rejected, all, err := r.decide(ctx, e.limiter, plan, a.user, costs, deadline)
+	e.observer.store(ctx, a.route, began, err)
 	switch ended(ctx) { // the request itself, which is no failure of Redis
 	case nil:
 	case context.Canceled:
 		r.leave(ctx, e.limiter)
 		return answer{}, gone
 	default:
+		if err != nil && e.shadow {
+			return answer{}, pass
+		}
 		if err != nil {
 			r.leave(ctx, e.limiter)
 			return answer{}, unavailable
@@ -111,9 +126,9 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 	}
 	if err != nil {
 		e.limiter.logError(ctx, "ginlimit: Redis could not decide", err)
-		event.Outcome, event.Err = StoreError, err
+		event.Outcome, event.Err, event.Policy = StoreError, err, e.policy()
 		e.observe(ctx, event, Decision{})
-		event.Err = nil
+		event.Err, event.Policy = nil, ""
 		switch {
 		case e.failOpen:
 			return answer{}, pass
@@ -129,6 +144,15 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		}
 		rejected, all, _ = r.decide(ctx, e.local, plan, a.user, costs, time.Time{})
 	}
+	if rejected.known && e.shadow {
+		event.Outcome = ShadowRejected
+		e.observe(ctx, event, rejected.Decision)
+		e.logShadow(ctx, event, rejected.Decision)
+		r.giveBack(ctx, before, deadline)
+		r.found[len(r.found)-1].givenBack = true
+		all.add(rejected.Decision)
+		return answer{left: all, rejection: rejected.Decision}, shadowed
+	}
 	if rejected.known {
 		event.Outcome = Rejected
 		if rejected.upstream {
@@ -138,17 +162,17 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		r.giveBackAll(ctx, deadline)
 		switch {
 		case rejected.tooLarge:
-			return answer{all, rejected.Decision}, tooLarge
+			return answer{left: all, rejection: rejected.Decision}, tooLarge
 		case rejected.upstream:
-			return answer{all, rejected.Decision}, crowded
+			return answer{left: all, rejection: rejected.Decision}, crowded
 		}
-		return answer{all, rejected.Decision}, refused
+		return answer{left: all, rejection: rejected.Decision}, refused
 	}
 	event.Outcome = Admitted
 	tightest := all.first().Decision
 	tightest.Allowed = true // also where every budget is unlimited
 	e.observe(ctx, event, tightest)
-	return answer{left: all}, pass
+	return answer{left: all, tier: event.Tier, reserved: costs.Usage}, pass
 }
 
 // maxWeight bounds what one request can cost: each part of it is an entry of a log.
@@ -181,16 +205,16 @@ func (e *engine) estimateFailed(ctx context.Context, r *request, err error) endi
 		r.leave(ctx, e.limiter)
 		return gone
 	}
-	if e.estimates.allow(time.Now()) {
-		slog.WarnContext(
-			ctx,
-			"ginlimit: a request was refused, since what it takes could not be told",
-			"error",
-			err,
-		)
-	}
+	e.logEstimate(ctx, err)
 	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
 	return invalid
+}
+
+func (e *engine) logEstimate(ctx context.Context, err error) {
+	if e.estimates.allow(time.Now()) {
+		slog.WarnContext(ctx, "ginlimit: what a request takes could not be told", "error", err,
+			"refused", !e.shadow)
+	}
 }
 
 // lookupFailed says how a request ends whose subject could not be found out, and gives back what it has
@@ -202,18 +226,35 @@ func (e *engine) lookupFailed(ctx context.Context, r *request, err error) ending
 		if over == context.Canceled {
 			return gone
 		}
+		if e.shadow {
+			return pass
+		}
 		return unavailable
 	}
 	if shouldLog(err, e.lookups) {
 		slog.ErrorContext(ctx, "ginlimit: tier lookup failed", "error", err)
+	}
+	if e.shadow {
+		return pass
 	}
 	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
 	return unavailable
 }
 
 func (e *engine) observe(ctx context.Context, event Event, d Decision) {
-	if e.observer != nil {
+	if e.observer.each != nil {
 		event.Decision = d
-		e.observer.Observe(ctx, event)
+		e.observer.each.Observe(ctx, event)
 	}
+}
+
+// policy is what happens to a request that Redis could not decide, as events name it.
+func (e *engine) policy() string {
+	switch {
+	case e.failOpen:
+		return PolicyOpen
+	case e.local != nil:
+		return PolicyLocal
+	}
+	return PolicyClosed
 }

@@ -56,7 +56,7 @@ func TestByClientIPBelievesTrustedProxies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			warnings := captureWarnings(t)
-			a := arrival{remote: tt.peer, header: headers(tt.header)}
+			a := arrival{remote: tt.peer, header: headersOf(tt.header)}
 			ids, errs := resolveAt(tt.engine, a, a)
 			for i := range ids {
 				require.NoError(t, errs[i])
@@ -110,7 +110,7 @@ func TestByClientIPReadsForwardedAddresses(t *testing.T) {
 		noise(500) + xff + "203.0.113.7:1":                                     "203.0.113.7",
 	} {
 		t.Run(header[max(0, len(header)-60):], func(t *testing.T) {
-			a := arrival{remote: "10.0.0.1:5", header: headers(header)}
+			a := arrival{remote: "10.0.0.1:5", header: headersOf(header)}
 			ids, errs := resolveAt(trust("10.0.0.0/8", "2001:db8:a::/48"), a)
 			require.NoError(t, errs[0])
 			require.Equal(t, "ip/"+want, ids[0])
@@ -133,7 +133,7 @@ func TestByClientIPReadsTheHeadersThatGinReads(t *testing.T) {
 		noise(500) + "X-Client: " + forged:                    "10.0.0.1", // too many to find it
 	} {
 		t.Run(header[max(0, len(header)-60):], func(t *testing.T) {
-			ids, errs := resolveAt(engine, arrival{remote: "10.0.0.1:5", header: headers(header)})
+			ids, errs := resolveAt(engine, arrival{remote: "10.0.0.1:5", header: headersOf(header)})
 			require.NoError(t, errs[0])
 			require.Equal(t, "ip/"+want, ids[0])
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
@@ -71,12 +72,18 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		limiter:  l,
 		table:    o.tiers,
 		plans:    newPlans(l, layers, atomic, on, o.upstream),
-		observer: o.observer,
-		failOpen: o.failure.open,
+		observer: newObservers(o.observer),
+		shadow:   o.shadow,
+		failOpen: o.failure.open || o.shadow && o.failure.local == nil,
 		lookups:  newLogRate(time.Second),
 
 		estimates: newLogRate(time.Second),
-	}, estimator: o.estimator, refundOn: o.refundOn, upstream: o.upstream, weight: o.weight}
+		shadows:   newLogRate(time.Second),
+	}, estimator: o.estimator, refundOn: o.refundOn, upstream: o.upstream, weight: o.weight,
+		skip: o.skip, body: o.body, dialects: newDialects(o)}
+	if m.body == nil {
+		m.body = DefaultBody
+	}
 	if m.local = o.failure.local; m.local != nil {
 		m.localPlans = newPlans(m.local, layers, atomic, on, o.upstream)
 	}
@@ -114,22 +121,40 @@ type middleware struct {
 	upstream  *Upstream                 // of WithUpstream, or nil
 	weight    func(c *gin.Context) (int, error)
 	subjects  []subjectScope
+	skip      func(c *gin.Context) bool // of WithSkip, or nil
+	body      Body
+	dialects  dialects
 }
 
 // handle decides, and then answers or lets the handler do so.
 func (m *middleware) handle(c *gin.Context) {
+	if isPreflight(c.Request) || m.skip != nil && m.skip(c) {
+		return
+	}
 	r, first := requestOf(c)
-	ctx := c.Request.Context()
+	m.dialects.expose(c.Writer.Header())
+	r.speak(m.dialects)
+	next := m.answer(c, r)
+	switch {
+	case !next:
+		r.passed = nil // the answer is a limiter's, not the handler's
+	case first:
+		r.serve(c.Request.Context())
+	}
+}
 
+// answer answers the request, or reports that its handler shall.
+func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
+	ctx := c.Request.Context()
 	subject, err := m.resolver.ResolveTier(c)
 	switch {
+	case m.shadow && (errors.Is(err, ErrNoSubject) || err == nil && subject.UserID == ""):
+		return true
 	case errors.Is(err, ErrNoSubject), err == nil && subject.UserID == "":
 		// What a limiter before this one counted stays: guessing credentials is not free.
-		refuse(c, unauthenticated)
-		return
+		return m.refuse(c, r, unauthenticated)
 	case err != nil:
-		m.failLookup(c, r, err)
-		return
+		return m.failLookup(c, r, err)
 	}
 
 	a := asked{user: budget.EncodePart(subjectID(c, subject)), tier: subject.Tier, route: c.FullPath()}
@@ -140,35 +165,44 @@ func (m *middleware) handle(c *gin.Context) {
 		a.weigh = func() (int, error) { return m.weight(c) }
 	}
 	if a.others, err = m.others(c); err != nil {
-		m.failLookup(c, r, err)
-		return
+		return m.failLookup(c, r, err)
 	}
+	found := len(r.found)
 	answer, ending := m.decide(ctx, &r.request, a)
+	if m.dialects.silent() {
+		r.found = r.found[:min(found, len(r.found))]
+	} else {
+		r.left.merge(answer.left)
+	}
 	switch ending {
 	case gone:
-		abandon(c)
+		return r.abandon()
 	case unavailable:
-		refuse(c, limiterUnavailable)
+		return m.refuse(c, r, limiterUnavailable)
 	case invalid:
-		refuse(c, invalidRequest)
+		return m.refuse(c, r, invalidRequest)
 	case crowded:
-		refuse(c, upstreamFull(answer.rejection))
+		return m.refuse(c, r, upstreamFull(answer.rejection))
 	case tooLarge:
-		refuse(c, exceedsBudget(answer.rejection))
+		return m.refuse(c, r, exceedsBudget(answer.rejection))
 	case refused:
-		setLimitHeaders(c.Writer.Header(), answer.left)
-		reject(c, answer.rejection)
-	default:
-		setLimitHeaders(c.Writer.Header(), r.left.merge(answer.left))
-		if (m.refundOn != nil || m.upstream != nil) && !slices.Contains(r.passed, m) {
-			r.passed = append(r.passed, m)
-		}
-		if first {
-			r.serve(ctx)
-		}
-		return
+		return m.reject(c, r, answer.rejection)
 	}
-	r.passed = nil // the answer is a limiter's, not the handler's
+	if !m.dialects.silent() {
+		r.tell(c.Writer.Header(), nil, m.limiter.kill.now)
+		if ending == shadowed {
+			c.Header(HeaderShadow, headers.PolicyName(told(answer.rejection)))
+		}
+	}
+	if m.observer.settled != nil && answer.reserved != (Usage{}) {
+		r.reservations = append(r.reservations, reservation{m.observer.settled, Settlement{
+			Route: a.route, Tier: answer.tier, Reserved: answer.reserved, Used: answer.reserved,
+		}})
+	}
+	if (m.refundOn != nil || m.upstream != nil) && !slices.Contains(r.passed, m) {
+		r.passed = append(r.passed, m)
+	}
+	return true
 }
 
 // others resolves the subjects beside the user.
@@ -185,13 +219,15 @@ func (m *middleware) others(c *gin.Context) (all []other, err error) {
 	return all, nil
 }
 
-// failLookup answers a request whose subject could not be found out.
-func (m *middleware) failLookup(c *gin.Context, r *requestOn, err error) {
-	if m.lookupFailed(c.Request.Context(), &r.request, err) == gone {
-		abandon(c)
-	} else {
-		refuse(c, tierLookupFailed)
+// failLookup answers a request whose subject could not be found out, or lets it pass in shadow mode.
+func (m *middleware) failLookup(c *gin.Context, r *requestOn, err error) (next bool) {
+	switch m.lookupFailed(c.Request.Context(), &r.request, err) {
+	case pass:
+		return true
+	case gone:
+		return r.abandon()
 	}
+	return m.refuse(c, r, tierLookupFailed)
 }
 
 // estimate asks an estimator, within bounds if it takes them.
@@ -207,6 +243,7 @@ func estimate(e Estimator, c *gin.Context, most Usage) (Usage, error) {
 // serve runs the rest of the chain, and then does what is left to do for the request.
 func (r *requestOn) serve(ctx context.Context) {
 	defer r.over.Store(true)
+	defer r.tellSettled(ctx)
 	defer r.finish(ctx) // also after a panic
 	r.c.Next()
 	for _, m := range r.passed {
@@ -251,6 +288,9 @@ type requestOn struct {
 	request
 	c      *gin.Context
 	passed []*middleware // that look at the handler's answer
+
+	dialects     []*headers.Dialect // of all mounts that it has met
+	reservations []reservation      // that observers want to see settled
 }
 
 // Value returns the request itself for requestKey.

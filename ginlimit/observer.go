@@ -18,7 +18,15 @@ const (
 	StoreError Outcome = "store_error"
 	Bypassed   Outcome = "bypassed" // the kill switch was on
 
-	UpstreamFull Outcome = "upstream_full" // refused at a provider's cap; the decision is on that
+	UpstreamFull   Outcome = "upstream_full"   // refused at a provider's cap; the decision is on that
+	ShadowRejected Outcome = "shadow_rejected" // would have been rejected, and passes: WithShadow
+)
+
+// What a failure policy does with a request that Redis could not decide, as events name it.
+const (
+	PolicyClosed = "closed" // 503
+	PolicyOpen   = "open"   // passes, unlimited
+	PolicyLocal  = "local"  // FailLocal's limiter decides, which makes one more event
 )
 
 // Event is one outcome. It names no user. Outcome, Route, Tier and Local have few values and make
@@ -31,6 +39,7 @@ type Event struct {
 	Decision Decision   // the one that rejected, or the tightest; only Allowed where none is; zero on StoreError
 	Local    bool       // decided by the limiter of FailLocal
 	Err      error      // on StoreError
+	Policy   string     // on StoreError: PolicyClosed, PolicyOpen or PolicyLocal
 
 	UnknownTier bool // the resolver named a tier that no table has; not set for a missing one
 }

@@ -3,6 +3,7 @@ package ginlimit
 import (
 	"github.com/gin-gonic/gin"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -23,6 +24,12 @@ type options struct {
 	upstream    *Upstream
 	weight      func(c *gin.Context) (int, error)
 	subjects    []subjectOption
+
+	dialects []*headers.Dialect // nil: the default
+	expose   bool
+	body     Body // nil: the default
+	skip     func(c *gin.Context) bool
+	shadow   bool
 }
 
 type scopeOption struct {

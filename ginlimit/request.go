@@ -19,11 +19,13 @@ type request struct {
 	held      []holding
 	doubtful  []holding // of calls that failed, and may have been counted all the same
 	left      left      // by all that admitted
+	found     []finding // by all that decided, for the dialects that tell all of it
 	admission Admission
 	over      atomic.Bool // its handlers have returned
 
 	// Most requests pass one limiter, in one call on two windows: room for that, in the same allocation.
 	heldByOne   [1]holding
+	foundByOne  [1]finding
 	firstClaims [2]budget.Claim
 }
 
@@ -37,6 +39,7 @@ type holding struct {
 func (r *request) init() {
 	r.id = uuid.NewString()
 	r.held = r.heldByOne[:0]
+	r.found = r.foundByOne[:0]
 }
 
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
@@ -45,7 +48,7 @@ func (r *request) init() {
 func (r *request) decide(
 	ctx context.Context, l *Limiter, p plan, user string, costs costs, deadline time.Time,
 ) (rejected rejection, all left, err error) {
-	before := len(r.held)
+	before, found := len(r.held), finding{plan: p, costs: costs}
 	until := deadline
 	if before > 0 || len(p) > 1 {
 		until = lessReserve(deadline)
@@ -57,7 +60,7 @@ func (r *request) decide(
 		store = l.direct // it may be a repeat on a scope of a limiter before, which a full window admits
 	}
 	for _, step := range p {
-		rejected, err = r.take(waiting, l, store, step, user, costs, &all)
+		rejected, err = r.take(waiting, l, store, step, user, costs, &all, &found)
 		if err != nil {
 			r.giveBack(ctx, before, deadline)
 			return rejection{}, left{}, err
@@ -66,6 +69,7 @@ func (r *request) decide(
 			break
 		}
 	}
+	r.found = append(r.found, found)
 	return rejected, all, nil
 }
 
@@ -78,7 +82,8 @@ type rejection struct {
 
 // take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
 func (r *request) take(
-	ctx context.Context, l *Limiter, store budget.Store, s step, user string, costs costs, all *left,
+	ctx context.Context, l *Limiter, store budget.Store, s step, user string, costs costs,
+	all *left, found *finding,
 ) (rejected rejection, err error) {
 	var claims []budget.Claim
 	if r.firstClaims[0].Key == "" { // nobody has taken that room
@@ -86,9 +91,9 @@ func (r *request) take(
 	}
 	claims = s.of(user, costs, claims)
 	fresh, again := r.divide(l, s, user, claims)
-	var found []budget.Verdict // of again
+	var peeked []budget.Verdict // of again
 	if len(again) > 0 {
-		if found, err = l.direct.Peek(ctx, again); err != nil {
+		if peeked, err = l.direct.Peek(ctx, again); err != nil {
 			return rejection{}, err
 		}
 	}
@@ -103,14 +108,16 @@ func (r *request) take(
 		r.hold(taken)
 	}
 	if len(again) > 0 || len(fresh) != len(claims) {
-		verdicts = inOrder(claims, fresh, verdicts, again, found)
+		verdicts = inOrder(claims, fresh, verdicts, again, peeked)
 	}
+	found.add(verdicts)
 	for i, v := range verdicts {
 		claim := claims[i]
 		if v.Allowed && v.Used > claim.Limit && claim.Limit != budget.NoLimit && claim.Unit != budget.Open {
 			if v, err = l.retake(ctx, r.id, claim, v); err != nil {
 				return rejection{}, err
 			}
+			found.verdicts[len(found.verdicts)-len(verdicts)+i] = v
 		}
 		d := decision(s.claims[i].scope, claim.Budget, v)
 		if !d.Allowed {

@@ -15,10 +15,11 @@ func TestInternalImportsRunOneWay(t *testing.T) {
 	const module = "github.com/gin-tiers/ratelimit/"
 	const internal = module + "ginlimit/internal/"
 	allowed := map[string][]string{
-		internal + "budget":     {module + "tiers"},
-		internal + "redisstore": {internal + "budget", module + "luascripts"},
-		internal + "memstore":   {internal + "budget"},
-		internal + "storetest":  {internal + "budget"},
+		internal + "budget":         {module + "tiers"},
+		internal + "redisstore":     {internal + "budget", module + "luascripts"},
+		internal + "memstore":       {internal + "budget"},
+		internal + "rejectioncache": {internal + "budget"},
+		internal + "storetest":      {internal + "budget"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,
 		"../ginlimit/internal/...").Output()
@@ -48,6 +49,17 @@ func TestFaceIsLight(t *testing.T) {
 	}
 }
 
+// The dialects of headers know nothing of the limiter.
+func TestHeadersStandAlone(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../ginlimit/headers").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "httpsfv")
+	above := []string{"ratelimit/ginlimit\n", "ratelimit/ginlimit/internal", "gin-gonic", "go-redis"}
+	for _, above := range above {
+		require.NotContains(t, string(out), above)
+	}
+}
+
 // Imports run one way: what each folder may import of other modules and of this one. Tests are not
 // looked at.
 func TestImportsRunOneWay(t *testing.T) {
@@ -60,7 +72,8 @@ func TestImportsRunOneWay(t *testing.T) {
 			"github.com/redis/go-redis/",
 			"github.com/google/uuid", "github.com/hashicorp/golang-lru/", "github.com/sony/gobreaker/",
 			"github.com/stretchr/testify/", "pgregory.net/rapid", "github.com/tiktoken-go/tokenizer/",
-			"github.com/tidwall/gjson"},
+			"github.com/tidwall/gjson", "github.com/dunglas/httpsfv", "github.com/prometheus/",
+			"go.opentelemetry.io/otel"},
 		"example_app":   {module + "luascripts", module + "tiers", module + "ginlimit", "github.com/"},
 		"ginlimit_test": {module, "github.com/"},
 	}

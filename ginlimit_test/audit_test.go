@@ -93,22 +93,24 @@ func (a *audit) take(c audited) {
 			return want
 		})
 	case luascripts.FinishScript.Hash(): // which gives back here
-		held := int64(0)
+		held, member := int64(0), c.args[1].(string)
+		if first := a.logs[c.keys[0]]; first != nil && first.index(member) >= 0 {
+			held = 1
+		}
 		for _, key := range c.keys {
-			log, member := a.logs[key], c.args[1].(string)
+			log := a.logs[key]
 			if log == nil {
 				continue
 			}
 			if i := log.index(member); i >= 0 {
 				log.entries = slices.Delete(log.entries, i, i+1)
-				held++
 			} else if !log.cleared[member] {
 				continue // given back before
 			}
 			delete(log.cleared, member)
 			a.admitted[family(key)]--
 		}
-		a.explain(c, func(int64) []int64 { return []int64{min(1, held)} })
+		a.explain(c, func(int64) []int64 { return []int64{held} })
 	case luascripts.ResetScript.Hash():
 		for _, key := range c.keys {
 			if log := a.logs[key]; log != nil {

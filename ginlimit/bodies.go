@@ -1,0 +1,148 @@
+package ginlimit
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gin-gonic/gin/render"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
+)
+
+// Refusal is what the middleware answers in place of the handler: 429, 400, 401 or 503.
+type Refusal struct {
+	Status     int
+	Type       string   // "rate_limit_error", "invalid_request_error", "authentication_error" or "api_error"
+	Code       string   // "rate_limit_exceeded", "daily_limit_exceeded", …
+	Message    string   // for the caller; nothing internal
+	RetryAfter int      // seconds, as in the header; 0 = none
+	Decision   Decision // the one that rejected; zero unless Status is 429 or Code "request_exceeds_budget"
+}
+
+// Body writes the body of a refusal: DefaultBody, ProblemBody, AnthropicBody or a function of yours. Status
+// and headers are set before it is called, and the chain has ended. It may change them, but what it answers
+// with a status of success goes out with the refusal's own. If it writes nothing, DefaultBody does. A panic
+// of it is passed on; by then whatever a rejected request took has been given back.
+type Body func(c *gin.Context, r Refusal)
+
+// WithBody sets what writes the body of whatever the middleware answers itself; the default is DefaultBody.
+// It panics on nil.
+func WithBody(b Body) Option {
+	mustNotBeNil("WithBody: body", b)
+	return func(o *options) { o.body = b }
+}
+
+// apiError is the error object that OpenAI-style and Anthropic-style SDKs decode.
+type apiError struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    string  `json:"code"`
+}
+
+type rejectionBody struct {
+	Error      apiError    `json:"error"`
+	Detail     string      `json:"detail"`
+	Scope      string      `json:"scope,omitempty"`
+	Window     string      `json:"window"`
+	Limit      json.Number `json:"limit"`
+	Remaining  int         `json:"remaining"`
+	RetryAfter int         `json:"retry_after"`
+}
+
+// DefaultBody writes the error object that OpenAI-style and Anthropic-style SDKs decode, and beside it, on a
+// 429, "detail", "window", "limit", "remaining", "retry_after" and, where there is one, "scope".
+func DefaultBody(c *gin.Context, r Refusal) {
+	err := apiError{Message: r.Message, Type: r.Type, Code: r.Code}
+	if r.Status != http.StatusTooManyRequests {
+		writeJSON(c, r.Status, "", gin.H{"error": err})
+		return
+	}
+	writeJSON(c, r.Status, "", rejectionBody{
+		Error: err, Detail: "Rate limit exceeded", Scope: r.Decision.Scope, Window: r.Decision.Name(),
+		Limit: json.Number(amount(r.Decision, r.Decision.Limit)), RetryAfter: r.RetryAfter,
+	})
+}
+
+// problem is a problem details object.
+type problem struct {
+	Type             string   `json:"type"`
+	Title            string   `json:"title"`
+	Status           int      `json:"status"`
+	Detail           string   `json:"detail"`
+	ViolatedPolicies []string `json:"violated-policies,omitempty"`
+	Code             string   `json:"code"`
+	RetryAfter       int      `json:"retry_after,omitempty"`
+}
+
+// ProblemBody writes application/problem+json (RFC 9457): on a 429 the type quota-exceeded with
+// "violated-policies", named as headers.IETF names them, on a 503 temporary-reduced-capacity, otherwise
+// about:blank; and the members "code" and "retry_after", as in DefaultBody.
+func ProblemBody(c *gin.Context, r Refusal) {
+	p := problem{
+		Type: "about:blank", Title: http.StatusText(r.Status), Status: r.Status,
+		Detail: r.Message, Code: r.Code, RetryAfter: r.RetryAfter,
+	}
+	switch r.Status {
+	case http.StatusTooManyRequests:
+		p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+		p.Title = "Request cannot be satisfied as assigned quota has been exceeded"
+		p.ViolatedPolicies = []string{headers.PolicyName(told(r.Decision))}
+	case http.StatusServiceUnavailable:
+		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+		p.Title = "Request cannot be satisfied due to temporary server capacity constraints"
+	}
+	writeJSON(c, r.Status, "application/problem+json", p)
+}
+
+// AnthropicBody writes the envelope of Anthropic's API: {"type": "error", "error": {"type", "message"}}.
+func AnthropicBody(c *gin.Context, r Refusal) {
+	writeJSON(c, r.Status, "", gin.H{"type": "error", "error": gin.H{"type": r.Type, "message": r.Message}})
+}
+
+// writeJSON writes a body, whatever type a middleware before, such as one for streams, has announced. An
+// empty contentType is that of JSON.
+func writeJSON(c *gin.Context, status int, contentType string, body any) {
+	h := c.Writer.Header()
+	h.Del("Content-Type")
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+	c.Render(status, render.JSON{Data: body})
+}
+
+// abort ends the chain with a refusal.
+func (m *middleware) abort(c *gin.Context, r Refusal) {
+	h := c.Writer.Header()
+	if r.RetryAfter > 0 {
+		h.Set(HeaderRetryAfter, strconv.Itoa(r.RetryAfter))
+	}
+	h.Set("Cache-Control", "no-store") // RFC 6585, section 4
+	c.Abort()
+	w := &refusalWriter{ResponseWriter: c.Writer, status: r.Status}
+	c.Writer = w
+	defer func() { c.Writer = w.ResponseWriter }()
+	c.Status(r.Status)
+	m.body(c, r)
+	if c.Writer.Size() <= 0 && c.Writer.Status() == r.Status {
+		DefaultBody(c, r)
+	}
+}
+
+// refusalWriter lets no refusal look like a success.
+type refusalWriter struct {
+	gin.ResponseWriter
+	status int
+}
+
+func (w *refusalWriter) WriteHeader(status int) {
+	if status < http.StatusMultipleChoices {
+		status = w.status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// WriteHeaderNow leaves the header open for the body that may still come.
+func (w *refusalWriter) WriteHeaderNow() {}

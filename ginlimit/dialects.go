@@ -1,0 +1,140 @@
+package ginlimit
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
+)
+
+// WithHeaders sets the dialects in which responses tell what is left, all of them together; the default is
+// headers.Default alone. headers.None stands alone: its mount sets no such headers and tells other mounts'
+// dialects nothing. Retry-After and X-Should-Retry are on a rejection in every dialect.
+//
+// Where limiters are stacked, all dialects of those that the request has met tell of all of them together.
+// A dialect other than Default costs some allocations a request. WithHeaders panics on nil, on no dialect
+// at all, and on None beside others.
+func WithHeaders(dialects ...*headers.Dialect) Option {
+	if len(dialects) == 0 {
+		panic("ginlimit: WithHeaders: no dialect; headers.None says nothing")
+	}
+	for _, d := range dialects {
+		mustNotBeNil("WithHeaders: dialect", d)
+		if d == headers.None && len(dialects) > 1 {
+			panic("ginlimit: WithHeaders: headers.None stands alone")
+		}
+	}
+	return func(o *options) { o.dialects = slices.Clone(dialects) }
+}
+
+// WithExposedHeaders adds the headers that the middleware sets to Access-Control-Expose-Headers, so that
+// scripts in browsers can read them across origins. Mount the limiter after the CORS middleware, which would
+// overwrite it.
+func WithExposedHeaders() Option { return func(o *options) { o.expose = true } }
+
+// dialects are what one mount speaks.
+type dialects struct {
+	all     []*headers.Dialect
+	exposed []string
+}
+
+func newDialects(o options) dialects {
+	d := dialects{all: o.dialects}
+	if d.all == nil {
+		d.all = []*headers.Dialect{headers.Default}
+	}
+	if o.expose {
+		for _, each := range d.all {
+			for _, name := range each.Names() {
+				if !slices.Contains(d.exposed, name) {
+					d.exposed = append(d.exposed, name)
+				}
+			}
+		}
+		d.exposed = append(d.exposed, HeaderRetryAfter, HeaderShouldRetry)
+		if o.shadow {
+			d.exposed = append(d.exposed, HeaderShadow)
+		}
+	}
+	return d
+}
+
+// silent tells whether the mount says nothing.
+func (d dialects) silent() bool { return d.all[0] == headers.None }
+
+// expose lists the mount's headers beside those that are exposed already.
+func (d dialects) expose(h http.Header) {
+	const name = "Access-Control-Expose-Headers"
+	if len(d.exposed) == 0 {
+		return
+	}
+	list := h.Values(name)
+	there := strings.Split(strings.Join(list, ","), ",")
+	for i := range there {
+		there[i] = http.CanonicalHeaderKey(strings.TrimSpace(there[i]))
+	}
+	for _, each := range d.exposed {
+		if !slices.Contains(there, each) {
+			list = append(list[:len(list):len(list)], each)
+		}
+	}
+	h.Set(name, strings.Join(list, ", "))
+}
+
+// speak adds the dialects of a mount to those that the request has met.
+func (r *requestOn) speak(d dialects) {
+	switch {
+	case d.silent():
+	case r.dialects == nil:
+		r.dialects = d.all
+	default:
+		for _, each := range d.all {
+			if !slices.Contains(r.dialects, each) {
+				r.dialects = append(r.dialects[:len(r.dialects):len(r.dialects)], each)
+			}
+		}
+	}
+}
+
+// tell sets the headers of all limiters that the request has met so far. Rejection is the decision that has
+// rejected it, if one has.
+func (r *requestOn) tell(h http.Header, rejection *Decision, now func() time.Time) {
+	var said headers.Response
+	if len(r.dialects) == 1 && r.dialects[0] == headers.Default {
+		said.Requests, said.Tokens = toldTightest(r.left.requests), toldTightest(r.left.tokens)
+		said.Spend = toldTightest(r.left.spend)
+	} else {
+		for _, f := range r.found {
+			f.givenBack = f.givenBack || rejection != nil
+			said.Budgets = headers.Merge(said.Budgets, f.budgets())
+		}
+		said.Requests = tightestOf(said.Budgets, headers.Requests)
+		said.Tokens = tightestOf(said.Budgets, headers.Tokens)
+		said.Spend = tightestOf(said.Budgets, headers.Spend)
+		said.Now = now()
+	}
+	if rejection != nil {
+		said.Rejected = told(*rejection)
+		switch said.Rejected.Unit {
+		case headers.Requests:
+			said.Requests = said.Rejected
+		case headers.Tokens:
+			said.Tokens = said.Rejected
+		case headers.Spend:
+			said.Spend = said.Rejected
+		}
+	}
+	for _, d := range r.dialects {
+		d.Write(h, said)
+	}
+}
+
+// hush removes the headers of all limiters that the request has met so far.
+func (r *requestOn) hush(h http.Header) {
+	for _, d := range r.dialects {
+		d.Remove(h)
+	}
+	h.Del(HeaderShadow)
+}
