@@ -21,6 +21,7 @@ type config struct {
 	listenAddr     string
 	redisURLs      []string // none: limits are kept in memory
 	tiers          *tiers.Store
+	prices         priceTable // empty: money is not counted, and no tier has a budget of it
 	callers        callers
 	droppedTiers   []tiers.Tier // of demo keys that are not accepted, since the table does not have them
 	upstreamURL    *url.URL     // nil: the built-in model answers
@@ -62,6 +63,9 @@ func loadConfig(getenv func(string) string) (config, error) {
 			return config{}, fmt.Errorf("UPSTREAM_BASE_URL: %w", err)
 		}
 	}
+	if cfg.prices, err = pricesFor(cfg, get("PRICES_FILE")); err != nil {
+		return config{}, fmt.Errorf("PRICES_FILE: %w", err)
+	}
 	cfg.upstreamAPIKey = get("UPSTREAM_API_KEY")
 	if strings.ContainsFunc(cfg.upstreamAPIKey, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII }) {
 		return config{}, errors.New("UPSTREAM_API_KEY: has characters that no bearer token has")
@@ -86,6 +90,33 @@ func loadConfig(getenv func(string) string) (config, error) {
 			"API_KEYS: the demo keys are public, set your own to spend on UPSTREAM_BASE_URL")
 	}
 	return cfg, nil
+}
+
+// pricesFor returns the prices of the file at path. Without one the built-in model has its own, and a
+// provider's are not known: a budget of money would then never be used up.
+func pricesFor(cfg config, path string) (priceTable, error) {
+	switch tier, field := spends(cfg.tiers); {
+	case path != "":
+		return loadPrices(path)
+	case cfg.upstreamURL == nil:
+		return demoPrices(), nil
+	case field != "":
+		return nil, fmt.Errorf("must be set: tier %q has %s, and without prices nothing is spent", tier, field)
+	}
+	return nil, nil
+}
+
+// spends returns the first tier that has a budget of money, and the field.
+func spends(table *tiers.Store) (tiers.Tier, string) {
+	for _, tier := range table.Tiers() {
+		switch limits := table.Lookup(tier); {
+		case limits.SpendPerDay > 0:
+			return tier, "spend_per_day"
+		case limits.SpendPerMonth > 0:
+			return tier, "spend_per_month"
+		}
+	}
+	return "", ""
 }
 
 // isLoopback reports whether only this machine can reach addr.
