@@ -22,10 +22,14 @@ var (
 		"authentication_error", nil, new("invalid_api_key")}
 )
 
-// authenticate lets owners of an API key pass and answers 401 to everybody else.
+// authenticate lets owners of an API key pass and answers 401 to everybody else. The key is a bearer token, or
+// stands in X-Api-Key, where Anthropic's SDKs put it.
 func (cs callers) authenticate(c *gin.Context) {
 	scheme, token, _ := strings.Cut(c.GetHeader("Authorization"), " ")
 	token = strings.TrimSpace(token)
+	if key := c.GetHeader("X-Api-Key"); key != "" && scheme == "" {
+		scheme, token = "Bearer", strings.TrimSpace(key)
+	}
 	owner, known := cs[sha256.Sum256([]byte(token))]
 	switch {
 	case token == "" || !strings.EqualFold(scheme, "Bearer"):

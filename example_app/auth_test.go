@@ -37,6 +37,32 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// Anthropic's SDKs put the key into a header of its own. A bearer token goes first.
+func TestKeyInAHeaderOfItsOwn(t *testing.T) {
+	t.Parallel()
+	a := start(t, nil)
+	for _, row := range []struct{ bearer, own, want string }{
+		{"", freeKey, ""},
+		{"", " " + freeKey, ""},
+		{"", "sk-none", "invalid_api_key"},
+		{"Bearer " + freeKey, "sk-none", ""},
+		{"Bearer sk-none", freeKey, "invalid_api_key"},
+		{"Basic x", freeKey, "unauthenticated"},
+	} {
+		req := a.request(t, "GET", "/v1/usage", "", nil)
+		req.Header.Set("X-Api-Key", row.own)
+		if row.bearer != "" {
+			req.Header.Set("Authorization", row.bearer)
+		}
+		got := read(t, a.open(t, req))
+		if row.want == "" {
+			require.Equal(t, 200, got.status, row)
+		} else {
+			got.wantError(t, 401, "authentication_error", nil, row.want)
+		}
+	}
+}
+
 // All of /v1 is behind the API key, also what is not there; the rest of the server needs none.
 func TestWhatNeedsAKey(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,13 @@ import (
 // builtIn answers with the built-in model.
 type builtIn struct{ model model }
 
+// backend is all that the built-in model answers.
+func (b builtIn) backend() backend {
+	all := backend{asking: map[string]gin.HandlerFunc{"/chat/completions": b.chat}}
+	all.models.list, all.models.show = b.listModels, b.showModel
+	return all
+}
+
 // chat answers POST /v1/chat/completions with what the model says.
 func (b builtIn) chat(c *gin.Context) {
 	req, problem := readChatRequest(c.Request.Body)

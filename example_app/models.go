@@ -45,15 +45,20 @@ func needModelID(c *gin.Context) {
 }
 
 var (
-	modelIDForm = regexp.MustCompile(`^[\w.:@+~=,-]+(/[\w.:@+~=,-]+)*$`)
-	dotSegment  = regexp.MustCompile(`(^|/)\.+(/|$)`)
+	plainPath  = regexp.MustCompile(`^[\w.:@+~=,-]+(/[\w.:@+~=,-]+)*$`)
+	dotSegment = regexp.MustCompile(`(^|/)\.+(/|$)`)
 )
 
-// modelPath is where a provider has the model. An id that a server could read as a way out of the models is
-// refused: dot segments, empty ones, and everything that is or begins an escape somewhere.
+// staysBelow reports whether a path is one that no server could read as a way out of the folder it is in: no dot
+// segments, no empty ones, and nothing that is or begins an escape somewhere.
+func staysBelow(path string) bool {
+	return plainPath.MatchString(path) && !dotSegment.MatchString(path)
+}
+
+// modelPath is where a provider has the model.
 func modelPath(c *gin.Context) (url.URL, bool) {
 	id := modelID(c)
-	if !modelIDForm.MatchString(id) || dotSegment.MatchString(id) {
+	if !staysBelow(id) {
 		return url.URL{}, false
 	}
 	path := url.URL{Path: "/models/" + id}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -10,24 +11,18 @@ import (
 )
 
 // backend answers the requests that the limiter has admitted.
-type backend interface {
-	chat(c *gin.Context)
-	listModels(c *gin.Context)
-	showModel(c *gin.Context)
+type backend struct {
+	asking map[string]gin.HandlerFunc // what asks a model, by path below /v1; all of it is POST
+	models struct{ list, show gin.HandlerFunc }
+	other  gin.HandlerFunc // whatever else there is below /v1; nil: nothing
 }
 
 // newRouter mounts the limiter behind the authentication, on everything below /v1 but GET /v1/usage.
 func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	auth := cfg.callers.authenticate
 	subject := ginlimit.FromContext(userKey, tierKey)
-	limit := ginlimit.New(limiter, subject, ginlimit.WithTiers(cfg.tiers), ginlimit.WithAtomicWindows())
-
-	var models backend
-	if cfg.upstreamURL != nil {
-		models = newUpstream(cfg.upstreamURL, cfg.upstreamAPIKey)
-	} else {
-		models = builtIn{model{newTokenizer()}}
-	}
+	limits := newLimits(cfg, limiter, subject)
+	models := newBackend(cfg)
 
 	router := gin.New()
 	_ = router.SetTrustedProxies(nil)    // callers are known by their key, never by a header's address
@@ -38,15 +33,26 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 
 	v1 := router.Group("/v1", auth)
 	get(v1, "/usage", showUsage(limiter, subject, cfg.tiers))
-	limited := v1.Group("", limit, readBody)
-	limited.POST("/chat/completions", models.chat)
-	get(limited, "/models", models.listModels)
-	get(limited, "/models/*id", needModelID, models.showModel)
+	asking := v1.Group("", append(limits.asking, readBody)...)
+	for path, answer := range models.asking {
+		asking.POST(path, answer)
+	}
+	other := v1.Group("", append(limits.other, readBody)...)
+	get(other, "/models", models.models.list)
+	get(other, "/models/*id", needModelID, models.models.show)
 
 	// Unknown routes below /v1 cost a request too: guessing is not free.
-	router.NoRoute(belowV1(auth), belowV1(limit), fail(errNotFound))
-	router.NoMethod(belowV1(auth), belowV1(limit), fail(errMethodNotAllowed))
+	unrouted := rest(auth, limits, models.other)
+	router.NoRoute(append(unrouted, fail(errNotFound))...)
+	router.NoMethod(append(unrouted, fail(errMethodNotAllowed))...)
 	return boundBodies(http.MaxBytesHandler(router, cfg.maxBody))
+}
+
+func newBackend(cfg config) backend {
+	if cfg.upstreamURL != nil {
+		return newUpstream(cfg.upstreamURL, cfg.upstreamAPIKey).backend()
+	}
+	return builtIn{model{newTokenizer()}}.backend()
 }
 
 // get mounts handlers for GET and for HEAD, where the server leaves the body out.
@@ -54,13 +60,37 @@ func get(routes gin.IRoutes, path string, handlers ...gin.HandlerFunc) {
 	routes.Match([]string{http.MethodGet, http.MethodHead}, path, handlers...)
 }
 
-// belowV1 runs a middleware only where the path begins with /v1.
-func belowV1(middleware gin.HandlerFunc) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if path := c.Request.URL.Path; path == "/v1" || strings.HasPrefix(path, "/v1/") {
-			middleware(c)
-		}
+// rest is the chain for what no route is for, below /v1. What a backend forwards by POST may ask a model,
+// under whatever name.
+func rest(auth gin.HandlerFunc, limits limits, other gin.HandlerFunc) gin.HandlersChain {
+	asks := func(r *http.Request) bool { return belowV1(r) && other != nil && r.Method == http.MethodPost }
+	chain := when(belowV1, auth)
+	chain = append(chain, when(asks, limits.asking...)...)
+	chain = append(chain, when(func(r *http.Request) bool { return belowV1(r) && !asks(r) }, limits.other...)...)
+	if other != nil {
+		chain = append(chain, when(belowV1, readBody, func(c *gin.Context) {
+			other(c)
+			c.Abort()
+		})...)
 	}
+	return slices.Clip(chain)
+}
+
+// when runs handlers only for the requests that are meant.
+func when(meant func(r *http.Request) bool, handlers ...gin.HandlerFunc) gin.HandlersChain {
+	var chain gin.HandlersChain
+	for _, handle := range handlers {
+		chain = append(chain, func(c *gin.Context) {
+			if meant(c.Request) {
+				handle(c)
+			}
+		})
+	}
+	return chain
+}
+
+func belowV1(r *http.Request) bool {
+	return r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/")
 }
 
 // fail answers every request with e.

@@ -6,15 +6,18 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 )
 
-// privateHeaders are between the caller and this service: who the caller is, which account pays, and
-// what concerns this connection only.
+// privateHeaders are between the caller and this service: who the caller is, which account pays, what concerns
+// this connection only, and what might make a provider read a GET, which is not estimated, as a POST.
 var privateHeaders = []string{
 	"Authorization", "Api-Key", "X-Api-Key", "Cookie", "Openai-Organization", "Openai-Project",
 	"Connection", "Upgrade", "Te", "Expect",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
 }
 
 // upstream is an OpenAI-compatible provider. It gets the callers' requests, and its answers go back as they
@@ -42,7 +45,11 @@ func newUpstream(base *url.URL, apiKey string) *upstream {
 			for _, name := range privateHeaders {
 				r.Out.Header.Del(name)
 			}
-			if apiKey != "" {
+			switch {
+			case apiKey == "":
+			case r.In.Header.Get("Authorization") == "" && r.In.Header.Get("X-Api-Key") != "":
+				r.Out.Header.Set("X-Api-Key", apiKey) // as Anthropic wants it, and the caller's SDK knows
+			default:
 				r.Out.Header.Set("Authorization", "Bearer "+apiKey)
 			}
 		},
@@ -58,8 +65,16 @@ func newUpstream(base *url.URL, apiKey string) *upstream {
 	return u
 }
 
-func (u *upstream) chat(c *gin.Context)       { u.forward(c, url.URL{Path: "/chat/completions"}) }
-func (u *upstream) listModels(c *gin.Context) { u.forward(c, url.URL{Path: "/models"}) }
+// backend forwards everything.
+func (u *upstream) backend() backend {
+	b := backend{asking: map[string]gin.HandlerFunc{}, other: u.other}
+	for _, path := range []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/messages"} {
+		b.asking[path] = func(c *gin.Context) { u.forward(c, url.URL{Path: path}) }
+	}
+	b.models.list = func(c *gin.Context) { u.forward(c, url.URL{Path: "/models"}) }
+	b.models.show = u.showModel
+	return b
+}
 
 func (u *upstream) showModel(c *gin.Context) {
 	path, ok := modelPath(c)
@@ -68,6 +83,24 @@ func (u *upstream) showModel(c *gin.Context) {
 		return
 	}
 	u.forward(c, path)
+}
+
+// forwarded are the methods that a provider has. TRACE, say, would show the owner's key to the caller.
+var forwarded = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+	http.MethodDelete}
+
+// other forwards what this service has no route for.
+func (u *upstream) other(c *gin.Context) {
+	path, _ := strings.CutPrefix(c.Request.URL.Path, "/v1/")
+	switch {
+	case !staysBelow(path):
+		abort(c, errNotFound)
+	case path == "usage", !slices.Contains(forwarded, c.Request.Method):
+		abort(c, errMethodNotAllowed)
+	default:
+		c.Writer.Header().Del("Allow") // of this service's own routes
+		u.forward(c, url.URL{Path: "/" + path})
+	}
 }
 
 // forward sends the request to a path below the base URL. No other part of the caller's path goes there.

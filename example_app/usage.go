@@ -2,8 +2,12 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -24,13 +28,13 @@ type usageReport struct {
 	Budgets []usageBudget `json:"budgets"`
 }
 
-// usageBudget is what a budget still has for its user.
+// usageBudget is what a budget still has for its user: requests or tokens, or money in currency units.
 type usageBudget struct {
-	Window     string `json:"window"`
-	Limit      int    `json:"limit"`
-	Used       int    `json:"used"`
-	Remaining  int    `json:"remaining"`
-	RetryAfter int    `json:"retry_after"` // seconds; 0 while there is room
+	Window     string      `json:"window"`
+	Limit      json.Number `json:"limit"`
+	Used       json.Number `json:"used"`
+	Remaining  json.Number `json:"remaining"`
+	RetryAfter int         `json:"retry_after"` // seconds; 0 while there is room
 }
 
 // newUsageReport shows every budget that was looked at. No number is negative, also after a limit was
@@ -39,11 +43,30 @@ func newUsageReport(subject ginlimit.Subject, decisions []ginlimit.Decision) usa
 	report := usageReport{"usage", subject.UserID, subject.Tier, []usageBudget{}}
 	for _, d := range decisions {
 		report.Budgets = append(report.Budgets, usageBudget{
-			Window: windowName(d), Limit: d.Limit, Used: d.Limit - d.Remaining, Remaining: d.Remaining,
-			RetryAfter: d.RetryAfterSeconds(),
+			Window: windowName(d), RetryAfter: d.RetryAfterSeconds(),
+			Limit: amount(d, d.Limit), Used: amount(d, d.Limit-d.Remaining), Remaining: amount(d, d.Remaining),
 		})
 	}
 	return report
+}
+
+// amount is a number of what a decision is about. Money is in millionths there.
+func amount(d ginlimit.Decision, n int) json.Number {
+	if d.Budget == "spend" {
+		return json.Number(tiers.Money(n).String())
+	}
+	return json.Number(strconv.Itoa(n))
+}
+
+// countedAs is the id under which the middleware counts a user: one that looks like the id of an address, as
+// ginlimit.ByClientIP makes them, is escaped.
+func countedAs(user string) string {
+	for _, like := range []string{"ip/", "ip%"} {
+		if rest, ok := strings.CutPrefix(user, like); ok {
+			return "ip" + url.QueryEscape(like[2:]) + rest
+		}
+	}
+	return user
 }
 
 // windowName is what the limiter's headers call the window of a decision.
@@ -71,7 +94,7 @@ func showUsage(
 		subject, err := resolver.ResolveTier(c)
 		var decisions []ginlimit.Decision
 		if err == nil {
-			decisions, err = limiter.Usage(ctx, subject.UserID, table.Lookup(subject.Tier))
+			decisions, err = limiter.Usage(ctx, countedAs(subject.UserID), table.Lookup(subject.Tier))
 		}
 		if err != nil {
 			if ctx.Err() == nil && logged.allow() { // otherwise the client has left, and nothing failed

@@ -97,7 +97,7 @@ func TestUsageReport(t *testing.T) {
 		{Window: 24 * hour, Limit: 10, Remaining: 10, Allowed: true},
 		{Window: 720 * hour, Limit: 10, Remaining: 9, Allowed: true},
 		{Window: time.Minute, Budget: "tokens", Limit: 100, Remaining: 40, Allowed: true},
-		{Window: 720 * hour, Budget: "spend", Limit: 100, Remaining: 40, Allowed: true},
+		{Window: 720 * hour, Budget: "spend", Limit: 2_500_000, Remaining: 1_250_001, Allowed: true},
 		{Budget: "concurrent", Limit: 2, Remaining: 1, Allowed: true},
 	}))
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestUsageReport(t *testing.T) {
 		{"window":"day","limit":10,"used":0,"remaining":10,"retry_after":0},
 		{"window":"month","limit":10,"used":1,"remaining":9,"retry_after":0},
 		{"window":"tokens-minute","limit":100,"used":60,"remaining":40,"retry_after":0},
-		{"window":"spend-month","limit":100,"used":60,"remaining":40,"retry_after":0},
+		{"window":"spend-month","limit":2.5,"used":1.249999,"remaining":1.250001,"retry_after":0},
 		{"window":"concurrent","limit":2,"used":1,"remaining":1,"retry_after":0}]}`, string(text))
 
 	text, err = json.Marshal(newUsageReport(ginlimit.Subject{UserID: "me", Tier: "gold"}, nil))

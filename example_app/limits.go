@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/openai"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// limits are the two ways in which a request below /v1 is limited. Both count requests in the same windows.
+type limits struct {
+	asking gin.HandlersChain // of what asks a model: tokens, money and requests under way, too
+	other  gin.HandlersChain // of what does not, a list of models say
+}
+
+func newLimits(cfg config, limiter *ginlimit.Limiter, subject ginlimit.TierResolver) limits {
+	options := []openai.Option{openai.WithPrices(cfg.prices), openai.WithMaxBody(cfg.maxBody)}
+	// A failure of the provider is none of the caller's, and costs nothing.
+	refund := ginlimit.WithRefundOn(func(c *gin.Context) bool {
+		return c.Writer.Status() >= http.StatusInternalServerError
+	})
+	return limits{
+		asking: gin.HandlersChain{
+			ginlimit.New(limiter, subject, ginlimit.WithTiers(cfg.tiers), ginlimit.WithAtomicWindows(),
+				ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(), refund),
+			meterIfCharged(cfg.tiers, openai.Meter(options...)),
+		},
+		other: gin.HandlersChain{
+			ginlimit.New(limiter, subject, ginlimit.WithTiers(requestsOnly(cfg.tiers)), ginlimit.WithAtomicWindows(),
+				refund),
+		},
+	}
+}
+
+// requestsOnly is the table without any budgets but those of requests.
+func requestsOnly(table *tiers.Store) *tiers.Store {
+	requests := map[tiers.Tier]tiers.Limits{}
+	for _, tier := range table.Tiers() {
+		l := table.Lookup(tier)
+		requests[tier] = tiers.Limits{PerMinute: l.PerMinute, PerHour: l.PerHour, PerDay: l.PerDay,
+			PerMonth: l.PerMonth}
+	}
+	only, err := tiers.NewStore(table.Fallback(), requests)
+	if err != nil {
+		panic(err) // of a part of a valid table
+	}
+	return only
+}
+
+// meterIfCharged runs the meter for callers who have a budget of tokens or money. All others' requests and
+// answers pass as they are.
+func meterIfCharged(table *tiers.Store, meter gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		tier, _ := c.Get(tierKey)
+		name, _ := tier.(tiers.Tier)
+		l := table.Lookup(name)
+		if max(l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth) > 0 || max(l.SpendPerDay, l.SpendPerMonth) > 0 {
+			meter(c)
+		}
+	}
+}
+
+// estimator is openai's, but for requests that nothing can be said of: what has no body asks no model, and to
+// a body that cannot be read readBody answers what is wrong with it.
+type estimator struct{ within }
+
+// within is an estimator that bounds what it reserves.
+type within interface {
+	ginlimit.Estimator
+	EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error)
+}
+
+func newEstimator(options []openai.Option) estimator {
+	return estimator{openai.Estimator(options...).(within)} // as its comment says
+}
+
+func (e estimator) EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error) {
+	if c.Request.Body == nil || c.Request.Body == http.NoBody {
+		return ginlimit.Usage{}, nil
+	}
+	u, err := e.within.EstimateWithin(c, most)
+	if err != nil && c.Request.Context().Err() == nil {
+		return ginlimit.Usage{}, nil // readBody meets the same error, and says it
+	}
+	return u, err
+}
