@@ -138,6 +138,10 @@ func (l *Limiter) Scope(name string) *Limiter {
 // override RATE_LIMIT_DISABLED or the function of WithKillSwitch: either is enough.
 func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 
+// Disabled reports whether the kill switch is on, by SetDisabled, RATE_LIMIT_DISABLED or the function of
+// WithKillSwitch: every call passes, and Redis is not asked. It logs nothing.
+func (l *Limiter) Disabled() bool { return l.kill.forced.Load() || l.kill.flag() }
+
 // Check decides one request of a user: it is admitted, and counted, if fewer than limit of the
 // user's requests were admitted within the last window. A limit of 0 or less rejects, with
 // RetryAfter = window. Being rejected is a Decision, not an error.

@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// DefaultMaxExpiry is how long the kill switch may be on unless WithMaxExpiry says otherwise.
+const DefaultMaxExpiry = time.Hour
+
+// Option adjusts Routes.
+type Option func(*routes)
+
+// WithTiers sets the table that usage is compared with. Give it the table of the middleware. The default is
+// tiers.Default(). It panics on nil.
+func WithTiers(table *tiers.Store) Option {
+	if table == nil {
+		panic("admin: WithTiers: table is nil")
+	}
+	return func(r *routes) { r.table = table }
+}
+
+// WithMaxExpiry sets how long the kill switch may be on at most, DefaultMaxExpiry unless given. It panics on
+// less than a second.
+func WithMaxExpiry(d time.Duration) Option {
+	if d < time.Second {
+		panic(fmt.Sprintf("admin: WithMaxExpiry: %v is less than a second", d))
+	}
+	return func(r *routes) { r.maxExpiry = d }
+}
+
+// WithActor sets how a request's operator is called in the log, such as by the name that the authentication
+// before it has stored. The default is the address of the peer, c.RemoteIP. It panics on nil.
+func WithActor(actor func(c *gin.Context) string) Option {
+	if actor == nil {
+		panic("admin: WithActor: actor is nil")
+	}
+	return func(r *routes) { r.actor = actor }
+}
+
+// routes is what the handlers share. It is safe for concurrent use.
+type routes struct {
+	limiter   *ginlimit.Limiter
+	table     *tiers.Store
+	maxExpiry time.Duration
+	actor     func(c *gin.Context) string
+	kill      killSwitch
+}
+
+// Routes mounts the routes of the package comment on g, for the limiter l. They show and reset the budgets of
+// l's scope. Mount them once for a limiter: two groups would know of each other's kill switch only that it is
+// on. It panics on nil arguments.
+func Routes(g gin.IRouter, l *ginlimit.Limiter, opts ...Option) {
+	if g == nil || reflect.ValueOf(g).Kind() == reflect.Pointer && reflect.ValueOf(g).IsNil() {
+		panic("admin: Routes: router is nil")
+	}
+	if l == nil {
+		panic("admin: Routes: limiter is nil")
+	}
+	r := &routes{
+		limiter:   l,
+		table:     tiers.Default(),
+		maxExpiry: DefaultMaxExpiry,
+		actor:     func(c *gin.Context) string { return c.RemoteIP() },
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			panic("admin: Routes: an option is nil")
+		}
+		opt(r)
+	}
+	r.kill.limiter = l
+	g.GET("/usage", noStore, r.showUsage)
+	g.DELETE("/usage", noStore, r.resetUsage)
+	g.GET("/kill-switch", noStore, r.showKillSwitch)
+	g.PUT("/kill-switch", noStore, r.setKillSwitch)
+}
+
+func noStore(c *gin.Context) { c.Header("Cache-Control", "no-store") }

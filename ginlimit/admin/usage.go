@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// maxUserID bounds the id in a query, in bytes.
+const maxUserID = 4 << 10
+
+// usageReport is the answer to GET /usage.
+type usageReport struct {
+	Object  string        `json:"object"`
+	User    string        `json:"user"`
+	Tier    tiers.Tier    `json:"tier"`
+	Budgets []usageBudget `json:"budgets"`
+}
+
+// usageBudget is what a budget still has for a user. Money is in currency units.
+type usageBudget struct {
+	Window     string      `json:"window"`
+	Limit      json.Number `json:"limit"`
+	Used       json.Number `json:"used"`
+	Remaining  json.Number `json:"remaining"`
+	RetryAfter int         `json:"retry_after"` // seconds; 0 while there is room
+}
+
+func newUsageBudget(d ginlimit.Decision) usageBudget {
+	unit := budget.Unit(d.Budget)
+	amount := func(n int) json.Number {
+		if unit == budget.Spend {
+			return json.Number(tiers.Money(n).String())
+		}
+		return json.Number(strconv.Itoa(n))
+	}
+	return usageBudget{
+		Window: budget.Dimension{Window: d.Window, Unit: unit}.String(),
+		Limit:  amount(d.Limit), Used: amount(d.Limit - d.Remaining), Remaining: amount(d.Remaining),
+		RetryAfter: d.RetryAfterSeconds(),
+	}
+}
+
+func (r *routes) showUsage(c *gin.Context) {
+	q, ok := r.query(c, "user", "tier")
+	if !ok {
+		return
+	}
+	tier := r.table.Fallback()
+	if name := q.Get("tier"); name != "" {
+		tier = tiers.Tier(name)
+	}
+	if known := r.table.Tiers(); !slices.Contains(known, tier) {
+		invalid(c, "tier", fmt.Sprintf("There is no such tier: want one of %q.", known))
+		return
+	}
+	decisions, err := r.limiter.Usage(c.Request.Context(), q.Get("user"), r.table.Lookup(tier))
+	if err != nil {
+		unavailable(c, "admin: usage cannot be read", err)
+		return
+	}
+	report := usageReport{"usage", q.Get("user"), tier, []usageBudget{}}
+	for _, d := range decisions {
+		report.Budgets = append(report.Budgets, newUsageBudget(d))
+	}
+	c.JSON(http.StatusOK, report)
+}
+
+// resetReport is the answer to DELETE /usage.
+type resetReport struct {
+	Object  string   `json:"object"`
+	User    string   `json:"user"`
+	Windows []string `json:"windows"`
+}
+
+func (r *routes) resetUsage(c *gin.Context) {
+	q, ok := r.query(c, "user", "window")
+	if !ok {
+		return
+	}
+	windows := []time.Duration{budget.Minute, budget.Hour, budget.Day, budget.Month}
+	if names, given := q["window"]; given {
+		windows = nil
+		for _, name := range names {
+			window, ok := parseWindow(name)
+			if !ok {
+				invalid(c, "window", "A window is minute, hour, day, month or a whole number of seconds above 0.")
+				return
+			}
+			if !slices.Contains(windows, window) {
+				windows = append(windows, window)
+			}
+		}
+	}
+	report := resetReport{Object: "usage.reset", User: q.Get("user")}
+	for _, window := range windows {
+		report.Windows = append(report.Windows, budget.Dimension{Window: window}.String())
+	}
+	if err := r.limiter.Reset(c.Request.Context(), report.User, windows...); err != nil {
+		unavailable(c, "admin: usage cannot be reset", err)
+		return
+	}
+	slog.WarnContext(c.Request.Context(), "admin: usage was reset",
+		"user", report.User, "windows", report.Windows, "by", r.actor(c))
+	c.JSON(http.StatusOK, report)
+}
+
+// parseWindow reads a window's name or its seconds.
+func parseWindow(text string) (time.Duration, bool) {
+	for _, window := range []time.Duration{budget.Minute, budget.Hour, budget.Day, budget.Month} {
+		if text == (budget.Dimension{Window: window}).String() {
+			return window, true
+		}
+	}
+	seconds, err := strconv.ParseInt(text, 10, 32)
+	return time.Duration(seconds) * time.Second, err == nil && seconds > 0
+}
