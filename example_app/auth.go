@@ -22,8 +22,8 @@ var (
 		"authentication_error", nil, new("invalid_api_key")}
 )
 
-// authenticate lets owners of an API key pass and answers 401 to everybody else. The key is a bearer token, or
-// stands in X-Api-Key, where Anthropic's SDKs put it.
+// authenticate lets owners of an API key pass and answers 401 to everybody else. The key is a bearer token,
+// or stands in X-Api-Key, where Anthropic's SDKs put it.
 func (cs callers) authenticate(c *gin.Context) {
 	scheme, token, _ := strings.Cut(c.GetHeader("Authorization"), " ")
 	token = strings.TrimSpace(token)

@@ -49,8 +49,8 @@ var (
 	dotSegment = regexp.MustCompile(`(^|/)\.+(/|$)`)
 )
 
-// staysBelow reports whether a path is one that no server could read as a way out of the folder it is in: no dot
-// segments, no empty ones, and nothing that is or begins an escape somewhere.
+// staysBelow reports whether a path is one that no server could read as a way out of the folder it is in: no
+// dot segments, no empty ones, and nothing that is or begins an escape somewhere.
 func staysBelow(path string) bool {
 	return plainPath.MatchString(path) && !dotSegment.MatchString(path)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// privateHeaders are between the caller and this service: who the caller is, which account pays, what concerns
-// this connection only, and what might make a provider read a GET, which is not estimated, as a POST.
+// privateHeaders are between the caller and this service: who the caller is, which account pays, what
+// concerns this connection only, and what might make a provider read a GET, which is not estimated, as a
+// POST.
 var privateHeaders = []string{
 	"Authorization", "Api-Key", "X-Api-Key", "Cookie", "Openai-Organization", "Openai-Project",
 	"Connection", "Upgrade", "Te", "Expect",
