@@ -52,7 +52,9 @@ func TestEveryBudget(t *testing.T) {
 		t,
 		env{"TIERS_FILE": tierFile(t, allBudgets), "PRICES_FILE": tierFile(t, "any: {input: 1, output: 100}")},
 	)
-	for i, fields := range []string{"", `,"stream":true`, `,"stream":true,"stream_options":{"include_usage":true}`} {
+	for i, fields := range []string{
+		"", `,"stream":true`, `,"stream":true,"stream_options":{"include_usage":true}`,
+	} {
 		res := a.chat(t, freeKey, "Hello there", fields)
 		require.Equal(t, 200, res.status, res.body)
 		require.Equal(t, "1000", res.header.Get("X-RateLimit-Limit-Tokens"))
@@ -123,7 +125,9 @@ func TestUnreadableBodies(t *testing.T) {
 // J3: what the provider fails at costs nothing; what it says to the request does.
 func TestFailuresAreRefunded(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]string{500: "0", 502: "0", 503: "0", 401: "0", 200: "1", 400: "1", 429: "1"} {
+	for status, want := range map[int]string{
+		500: "0", 502: "0", 503: "0", 401: "0", 200: "1", 400: "1", 429: "1",
+	} {
 		p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)

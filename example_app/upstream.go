@@ -69,7 +69,9 @@ func newUpstream(base *url.URL, apiKey string) *upstream {
 // backend forwards everything.
 func (u *upstream) backend() backend {
 	b := backend{asking: map[string]gin.HandlerFunc{}, other: u.other}
-	for _, path := range []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/messages"} {
+	for _, path := range []string{
+		"/chat/completions", "/completions", "/embeddings", "/responses", "/messages",
+	} {
 		b.asking[path] = func(c *gin.Context) { u.forward(c, url.URL{Path: path}) }
 	}
 	b.models.list = func(c *gin.Context) { u.forward(c, url.URL{Path: "/models"}) }

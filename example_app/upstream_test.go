@@ -37,7 +37,8 @@ func TestForwardedRequest(t *testing.T) {
 	req := a.request(t, "POST", "/v1/chat/completions?beta=1", ownKey, strings.NewReader("any body"))
 	private := []string{"Cookie", "Api-Key", "OpenAI-Organization", "X-Forwarded-For",
 		"X-Forwarded-Host", "Forwarded",
-		"Keep-Alive", "Te", "Upgrade", "Connection", "Expect", "Proxy-Authorization", "X-Hop", "X-HTTP-Method-Override"}
+		"Keep-Alive", "Te", "Upgrade", "Connection", "Expect", "Proxy-Authorization", "X-Hop",
+		"X-HTTP-Method-Override"}
 	for _, name := range private {
 		req.Header.Set(name, "secret")
 	}
