@@ -1,15 +1,23 @@
 package ginlimit
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// mustDecide panics if a table has a number that no option decides. The tier would have no limit there, and
-// nobody would notice.
+// mustDecide panics where canDecide fails.
 func mustDecide(layers []layer, on budget.Dimensions) {
+	if err := canDecide(layers, on); err != nil {
+		panic("ginlimit: New: " + err.Error())
+	}
+}
+
+// canDecide returns an error if a table has a number that no option decides. The tier would have no limit
+// there, and nobody would notice.
+func canDecide(layers []layer, on budget.Dimensions) error {
 	for _, layer := range layers {
 		for _, t := range layer.tiers.Tiers() {
 			field, option := undecided(on, layer.tiers.Lookup(t))
@@ -20,9 +28,10 @@ func mustDecide(layers []layer, on budget.Dimensions) {
 			if layer.names.Scope != "" {
 				in = " in scope " + strconv.Quote(layer.names.Scope)
 			}
-			panic("ginlimit: New: tier " + shown(t) + in + " has " + field + ", which nothing decides; add " + option)
+			return errors.New("tier " + shown(t) + in + " has " + field + ", which nothing decides; add " + option)
 		}
 	}
+	return nil
 }
 
 // undecided returns the first field, as a tier file spells it, whose option is missing, and the option.

@@ -14,14 +14,12 @@ import (
 // Redis cannot decide. It knows nothing of Gin.
 type engine struct {
 	limiter  *Limiter
-	table    *tiers.Store
-	plans    plans
+	tables   tables
 	observer observers
 
-	shadow     bool // of WithShadow: decides, and rejects nothing
-	failOpen   bool
-	local      *Limiter // of FailLocal, or nil
-	localPlans plans
+	shadow   bool // of WithShadow: decides, and rejects nothing
+	failOpen bool
+	local    *Limiter // of FailLocal, or nil
 
 	unknownTiers seenTiers
 	lookups      *logRate // of errors of the resolver
@@ -85,8 +83,9 @@ type answer struct {
 // decide decides a request. Of one that does not pass nothing stays counted.
 func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, ending) {
 	event := Event{Route: a.route}
-	event.Tier, event.UnknownTier = e.knownTier(ctx, a.tier)
-	plan := a.planOf(e.limiter, e.plans, func(o *otherPlans) plans { return o.own })
+	table := e.tables.now(ctx)
+	event.Tier, event.UnknownTier = e.knownTier(ctx, table, a.tier)
+	plan := a.planOf(e.limiter, table.plans, func(o *otherPlans) plans { return o.own })
 	if e.limiter.kill.on() {
 		full := plan.full()
 		r.found = append(r.found, finding{plan: plan, bypassed: true})
@@ -138,7 +137,7 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		plan = a.planOf(e.local, e.localPlans, func(o *otherPlans) plans { return o.local })
+		plan = a.planOf(e.local, table.localPlans, func(o *otherPlans) plans { return o.local })
 		if costs.weight == 0 {
 			plan = plan.weightless()
 		}

@@ -47,6 +47,12 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		mustNotBeNil("New: option", opt)
 		opt(&o)
 	}
+	if o.live != nil {
+		if o.tiers != nil {
+			panic("ginlimit: New: WithTiers and WithLiveTiers contradict each other")
+		}
+		o.tiers = o.live.Store()
+	}
 	l.mounts.add(l.names.Scope, mount{o.tiers != nil, o.bounded})
 	if o.tiers == nil {
 		o.tiers = tiers.Default()
@@ -70,8 +76,7 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 		on != budget.Dimensions{}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
-		table:    o.tiers,
-		plans:    newPlans(l, layers, atomic, on, o.upstream),
+		local:    o.failure.local,
 		observer: newObservers(o.observer),
 		shadow:   o.shadow,
 		failOpen: o.failure.open || o.shadow && o.failure.local == nil,
@@ -84,26 +89,35 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	if m.body == nil {
 		m.body = DefaultBody
 	}
-	if m.local = o.failure.local; m.local != nil {
-		m.localPlans = newPlans(m.local, layers, atomic, on, o.upstream)
+	m.tables.source = o.live
+	m.tables.work = func(s *tiers.Store) (*table, error) {
+		return newTable(s, l, m.local, layers, atomic, on, o.upstream)
 	}
+	first, _ := m.tables.work(o.tiers) // whose numbers were looked at above
+	m.tables.current.Store(first)
+	m.addSubjects(o, layers, on)
+	return m.handle
+}
+
+// addSubjects adds the scopes of WithScopeFor to those that are there.
+func (m *middleware) addSubjects(o options, there []layer, on budget.Dimensions) {
+	l := m.limiter
 	for _, s := range o.subjects {
 		names := l.names
 		names.Scope = s.name
-		if s.name == "" || slices.ContainsFunc(layers, func(l layer) bool { return l.names == names }) {
+		if s.name == "" || slices.ContainsFunc(there, func(l layer) bool { return l.names == names }) {
 			panic("ginlimit: WithScopeFor: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
 		l.mounts.add(s.name, mount{true, o.bounded})
-		layer := []layer{{names, s.tiers}}
-		layers = append(layers, layer...)
-		mustDecide(layer, on)
-		plans := &otherPlans{own: newPlans(l, layer, true, on, nil)}
+		own := []layer{{names, s.tiers}}
+		there = slices.Concat(there, own)
+		mustDecide(own, on)
+		plans := &otherPlans{own: newPlans(l, own, true, on, nil)}
 		if m.local != nil {
-			plans.local = newPlans(m.local, layer, true, on, nil)
+			plans.local = newPlans(m.local, own, true, on, nil)
 		}
 		m.subjects = append(m.subjects, subjectScope{s.resolver, plans})
 	}
-	return m.handle
 }
 
 // subjectScope is a WithScopeFor.

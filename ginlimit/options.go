@@ -12,6 +12,7 @@ type Option func(*options)
 
 type options struct {
 	tiers    *tiers.Store // nil: the default
+	live     TierSource   // in place of tiers, or nil
 	scopes   []scopeOption
 	atomic   bool
 	failure  FailurePolicy

@@ -11,14 +11,14 @@ import (
 
 // knownTier is the tier as events name it, one of the table, and whether it stands for a tier that no
 // table names. A missing tier is the fallback's and not unknown.
-func (e *engine) knownTier(ctx context.Context, t tiers.Tier) (known tiers.Tier, unknown bool) {
-	if _, ok := e.plans.byTier[t]; ok {
+func (e *engine) knownTier(ctx context.Context, table *table, t tiers.Tier) (known tiers.Tier, unknown bool) {
+	if _, ok := table.plans.byTier[t]; ok {
 		return t, false
 	}
-	fallback := e.table.Fallback()
+	fallback := table.tiers.Fallback()
 	if t != "" && e.unknownTiers.add(t) {
 		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
-			"tier", shown(t), "fallback", fallback, "tiers", e.table.Tiers())
+			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
 	}
 	return fallback, t != ""
 }
