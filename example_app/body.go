@@ -59,7 +59,7 @@ func (b *timedBody) extend(deadline time.Time) {
 }
 
 // readBody reads the whole body before the handler runs, so that one that is too large reaches
-// neither the model nor a provider. The limit is http.MaxBytesHandler's, outside of Gin: there it
+// neither the model nor a provider, and leaves it under gin.BodyBytesKey too. The limit is http.MaxBytesHandler's, outside of Gin: there it
 // also makes the server hang up slowly enough for clients that are still sending to see the answer.
 func readBody(c *gin.Context) {
 	body, err := io.ReadAll(c.Request.Body)
@@ -69,6 +69,7 @@ func readBody(c *gin.Context) {
 	case err != nil:
 		abort(c, errNotJSON)
 	default:
+		c.Set(gin.BodyBytesKey, body)
 		c.Request.Body = io.NopCloser(bytes.NewReader(body))
 		c.Request.ContentLength = int64(len(body))
 		c.Request.TransferEncoding, c.Request.Trailer = nil, nil // it has a length now

@@ -2,45 +2,39 @@ package main
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/gin-gonic/gin"
 )
 
-const (
-	wordTime = 5 * time.Millisecond // how long the model takes for a word
-	maxQuote = 1 << 10              // how much of a message it repeats, in bytes
-)
+// wordTime is how long the model takes for a word.
+const wordTime = 5 * time.Millisecond
 
 // model is the built-in model. It repeats what the user said last, so that the same messages always
 // get the same reply, and takes some milliseconds for each word of it.
 type model struct{ tokens tokenizer }
 
-// reply is all that a model says to a conversation.
+// reply is all that a model says to a question.
 type reply struct {
-	text         string
-	finishReason string
-	usage        usage
+	text   string
+	cut    bool // by the limit of tokens
+	prompt int  // tokens
+	tokens int  // of the text
 }
 
-// reply decides what to say in at most maxTokens tokens; 0 is no limit.
-func (m model) reply(messages []message, maxTokens int) reply {
-	r := reply{text: "Hello! What would you like to talk about?", finishReason: "stop"}
-	if said := strings.Fields(clip(lastOf("user", messages), maxQuote)); len(said) > 0 {
+// reply decides what to say.
+func (m model) reply(c *gin.Context, q question) (r reply, problem *apiError) {
+	r.text = "Hello! What would you like to talk about?"
+	if said := strings.Fields(q.said); len(said) > 0 {
 		r.text = "You said: " + strings.Join(said, " ")
 	}
-	if maxTokens > 0 {
-		if cut, shorter := m.tokens.truncate(r.text, maxTokens); shorter {
-			r.text, r.finishReason = cut, "length"
-		}
+	if q.maxTokens > 0 {
+		r.text, r.cut = m.tokens.truncate(r.text, q.maxTokens)
 	}
-	prompt := 3 // OpenAI's chat format opens the reply with three tokens
-	texts := m.tokens.promptCounter()
-	for _, msg := range messages {
-		prompt += 3 + texts.count(msg.Role) + texts.count(string(msg.Content)) // and frames each message with three
-	}
-	r.usage = newUsage(prompt, m.tokens.count(r.text))
-	return r
+	r.tokens = m.tokens.count(r.text)
+	r.prompt, problem = m.tokens.prompt(c)
+	return r, problem
 }
 
 // speak says text word by word, at the model's pace. It fails when ctx ends before the text does.
@@ -54,14 +48,4 @@ func (m model) speak(ctx context.Context, text string, say func(word string)) er
 		}
 	}
 	return nil
-}
-
-// lastOf returns what was last said in a role.
-func lastOf(role string, messages []message) string {
-	for _, msg := range slices.Backward(messages) {
-		if msg.Role == role {
-			return string(msg.Content)
-		}
-	}
-	return ""
 }

@@ -52,7 +52,7 @@ func newBackend(cfg config) backend {
 	if cfg.upstreamURL != nil {
 		return newUpstream(cfg.upstreamURL, cfg.upstreamAPIKey).backend()
 	}
-	return builtIn{model{newTokenizer()}}.backend()
+	return builtIn{model{newTokenizer(cfg.maxBody)}}.backend()
 }
 
 // get mounts handlers for GET and for HEAD, where the server leaves the body out.
