@@ -45,22 +45,19 @@ func newGateway(t *testing.T) (address string, settled, estimated chan ginlimit.
 	unlimited := tiers.Limits{PerMinute: tiers.Unlimited, PerDay: tiers.Unlimited}
 	table, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: unlimited})
 	require.NoError(t, err)
-	router.Use(
-		ginlimit.New(ginlimit.NewMemoryLimiter(), caller, ginlimit.WithTiers(table)),
-		func(c *gin.Context) {
-			u, err := estimator.Estimate(c)
-			if err != nil {
-				_ = c.AbortWithError(400, err)
-				return
-			}
-			estimated <- u
-			c.Next()
-			if u, said, _ := ginlimit.AdmissionFrom(c).Recorded(); said {
-				settled <- u
-			}
-		},
-		openai.Meter(prices),
-	)
+	limit := ginlimit.New(ginlimit.NewMemoryLimiter(), caller, ginlimit.WithTiers(table))
+	router.Use(limit, func(c *gin.Context) {
+		u, err := estimator.Estimate(c)
+		if err != nil {
+			_ = c.AbortWithError(400, err)
+			return
+		}
+		estimated <- u
+		c.Next()
+		if u, said, _ := ginlimit.AdmissionFrom(c).Recorded(); said {
+			settled <- u
+		}
+	}, openai.Meter(prices))
 	router.POST("/v1/*path", func(c *gin.Context) { proxy.ServeHTTP(c.Writer, c.Request) })
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -200,6 +201,34 @@ func TestOpenAI(t *testing.T) {
 		_, err := c.Chat.Completions.New(t.Context(), hello())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, c.calls.Load())
+	})
+
+	t.Run("retries a stream after the minute", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		c := newClient(apptest.Start(t, binary, "REDIS_URL="+server.URL()), "sk-free-demo")
+		seed(t, server.Client(t), 60, 5, 58500*time.Millisecond)
+		stream := c.Responses.NewStreaming(t.Context(), responses.ResponseNewParams{
+			Model: "any", Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Hi")},
+		})
+		for stream.Next() {
+		}
+		require.NoError(t, stream.Err())
+		require.EqualValues(t, 2, c.calls.Load())
+	})
+
+	// A request that is larger than a whole budget is not retried, and the SDK says why. Tokens and slots that
+	// are short for a moment are.
+	t.Run("more tokens than there are", func(t *testing.T) {
+		t.Parallel()
+		c := newClient(apptest.Start(t, binary, "TIERS_FILE="+file(t,
+			"tiers: {free: {per_minute: 9, per_day: 9, tokens_per_minute: 5}}")), "sk-free-demo")
+		_, err := c.Chat.Completions.New(t.Context(), hello())
+		var rejected *openai.Error
+		require.ErrorAs(t, err, &rejected)
+		require.Equal(t, "400 invalid_request_error request_exceeds_budget",
+			fmt.Sprint(rejected.StatusCode, " ", rejected.Type, " ", rejected.Code))
+		require.EqualValues(t, 1, c.calls.Load())
 	})
 
 	// A day's rejection is not retried, however soon the day has room again.
