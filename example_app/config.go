@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -23,8 +24,11 @@ type config struct {
 	tiers          *tiers.Store
 	prices         priceTable // empty: money is not counted, and no tier has a budget of it
 	callers        callers
-	droppedTiers   []tiers.Tier // of demo keys that are not accepted, since the table does not have them
-	upstreamURL    *url.URL     // nil: the built-in model answers
+	demo           bool          // API_KEYS is not set, so callers have the demo keys
+	adminToken     string        // "": no admin routes, but with the demo keys
+	failurePolicy  failurePolicy // when Redis fails
+	droppedTiers   []tiers.Tier  // of demo keys that are not accepted, since the table does not have them
+	upstreamURL    *url.URL      // nil: the built-in model answers
 	upstreamAPIKey string
 	maxBody        int64         // bytes of a request
 	stallTime      time.Duration // no setting; a test makes it shorter
@@ -39,6 +43,8 @@ func loadConfig(getenv func(string) string) (config, error) {
 		tiers:      tiers.Default(),
 		maxBody:    defaultMaxBody,
 		stallTime:  stallTime,
+
+		failurePolicy: failurePolicy(cmp.Or(get("FAILURE_POLICY"), string(failClosed))),
 	}
 
 	loopback, err := isLoopback(cfg.listenAddr)
@@ -47,6 +53,11 @@ func loadConfig(getenv func(string) string) (config, error) {
 	}
 	if urls := get("REDIS_URL"); urls != "" {
 		cfg.redisURLs = splitURLs(urls)
+	}
+	switch cfg.failurePolicy {
+	case failClosed, failOpen, failLocal:
+	default:
+		return config{}, fmt.Errorf("FAILURE_POLICY %q: want closed, open or local", cfg.failurePolicy)
 	}
 	if path := get("TIERS_FILE"); path != "" {
 		if cfg.tiers, err = tiers.LoadFile(path); err != nil {
@@ -67,17 +78,24 @@ func loadConfig(getenv func(string) string) (config, error) {
 		return config{}, fmt.Errorf("PRICES_FILE: %w", err)
 	}
 	cfg.upstreamAPIKey = get("UPSTREAM_API_KEY")
-	if strings.ContainsFunc(cfg.upstreamAPIKey, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII }) {
+	if !isToken(cfg.upstreamAPIKey) {
 		return config{}, errors.New("UPSTREAM_API_KEY: has characters that no bearer token has")
+	}
+	if cfg.adminToken = get("ADMIN_TOKEN"); !isToken(cfg.adminToken) {
+		return config{}, errors.New("ADMIN_TOKEN: has characters that no bearer token has")
 	}
 
 	demo := demoCallers()
 	if keys := get("API_KEYS"); keys == "" {
+		cfg.demo = true
 		cfg.callers, cfg.droppedTiers = demo.within(cfg.tiers)
 	} else {
 		if cfg.callers, err = parseAPIKeys(keys, cfg.tiers); err != nil {
 			return config{}, fmt.Errorf("API_KEYS: %w", err)
 		}
+	}
+	if _, isKey := cfg.callers[sha256.Sum256([]byte(cfg.adminToken))]; isKey {
+		return config{}, errors.New("ADMIN_TOKEN: is one of API_KEYS, whose owner would be an operator")
 	}
 	switch public := cfg.callers.share(demo); {
 	case len(cfg.callers) == 0:
@@ -130,6 +148,11 @@ func isLoopback(addr string) (bool, error) {
 	}
 	ip, _ := netip.ParseAddr(host) // the zero Addr is no loopback
 	return host == "localhost" || ip.IsLoopback(), nil
+}
+
+// isToken reports whether text can be sent as a bearer token. "" can.
+func isToken(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII })
 }
 
 // parseSize reads a number of bytes.

@@ -84,6 +84,14 @@ func TestBadSettings(t *testing.T) {
 			env{"LISTEN_ADDR": ":0", "TIERS_FILE": gold, "API_KEYS": "sk-pro-demo=me:gold"},
 			[]string{"demo keys"}},
 
+		"admin token of two words":  {env{"ADMIN_TOKEN": "sk-secret two"}, []string{"ADMIN_TOKEN: has characters"}},
+		"admin token beyond ASCII":  {env{"ADMIN_TOKEN": "sk-secreté"}, []string{"ADMIN_TOKEN: has characters"}},
+		"admin token is a demo key": {env{"ADMIN_TOKEN": "sk-pro-demo"}, []string{"ADMIN_TOKEN: is one of"}},
+		"admin token is a key": {env{"ADMIN_TOKEN": "sk-secret", "API_KEYS": own},
+			[]string{"ADMIN_TOKEN: is one of API_KEYS"}},
+		"unknown policy": {env{"FAILURE_POLICY": "opne"},
+			[]string{`FAILURE_POLICY "opne": want closed, open or local`}},
+
 		"no number of bytes": {env{"MAX_BODY_BYTES": "32MiB"},
 			[]string{`MAX_BODY_BYTES "32MiB": want a whole number`}},
 		"no bytes":       {env{"MAX_BODY_BYTES": "0"}, []string{`MAX_BODY_BYTES "0"`}},

@@ -22,15 +22,17 @@ func newLimits(cfg config, limiter *ginlimit.Limiter, subject ginlimit.TierResol
 	refund := ginlimit.WithRefundOn(func(c *gin.Context) bool {
 		return c.Writer.Status() >= http.StatusInternalServerError
 	})
+	policy := cfg.failurePolicy.option()
+	observe := ginlimit.WithObserver(ginlimit.ObserverFunc(noteDecision))
 	return limits{
 		asking: gin.HandlersChain{
 			ginlimit.New(limiter, subject, ginlimit.WithTiers(cfg.tiers), ginlimit.WithAtomicWindows(),
-				ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(), refund),
+				ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(), refund, policy, observe),
 			meterIfCharged(cfg.tiers, openai.Meter(options...)),
 		},
 		other: gin.HandlersChain{
 			ginlimit.New(limiter, subject, ginlimit.WithTiers(requestsOnly(cfg.tiers)), ginlimit.WithAtomicWindows(),
-				refund),
+				refund, policy, observe),
 		},
 	}
 }

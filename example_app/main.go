@@ -34,7 +34,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	redis.SetLogger(&redisLog{})
-	if err := run(ctx, os.Getenv, os.Stdout); err != nil {
+	done, err := readArguments(os.Args[1:], os.Stdout)
+	var logger *slog.Logger
+	if err == nil {
+		logger, err = newLogger(os.Getenv("LOG_FORMAT"), os.Stderr)
+	}
+	if logger != nil {
+		slog.SetDefault(logger)
+	}
+	if err == nil && !done {
+		err = run(ctx, os.Getenv, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "example_app:", err)
 		os.Exit(1)
 	}
@@ -69,6 +80,7 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 		slog.Warn("a demo key is not accepted: TIERS_FILE does not have its tier, and API_KEYS is not set",
 			"tier", tier)
 	}
+	slog.Info("serving", "version", buildVersion())
 	gin.SetMode(gin.ReleaseMode)
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
 	return serve(ctx, newServer(cfg, limiter), listener, drainTime)

@@ -28,8 +28,11 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	_ = router.SetTrustedProxies(nil)    // callers are known by their key, never by a header's address
 	router.RedirectTrailingSlash = false // a redirect would be an answer that costs nothing
 	router.HandleMethodNotAllowed = true
-	router.Use(recovery, endStalled(cfg.stallTime))
-	get(router, "/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
+	unlogged := router.Group("", recovery, endStalled(cfg.stallTime)) // asked again and again, by nobody's key
+	get(unlogged, "/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
+	get(unlogged, "/readyz", showReadiness(limiter, cfg))
+	router.Use(logRequest, recovery, endStalled(cfg.stallTime))
+	mountAdmin(router, cfg, limiter)
 
 	v1 := router.Group("/v1", auth)
 	get(v1, "/usage", showUsage(limiter, subject, cfg.tiers))
