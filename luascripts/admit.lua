@@ -71,7 +71,14 @@ for i = 1, #keys do
   if admitted then retry_after = nil end
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry_after and 0 or 1, used, retry_after or 0
   if retry_after then
-    if back then write(key, totals[i], records[i], ttl) end -- so that the wait is true from now on
+    -- What is of the future becomes of now, so that the wait is true from now on.
+    if back then write(key, totals[i], records[i], ttl) end
+    if form == 'lease' then
+      local ends = format('%d', time + window)
+      for _, ahead in ipairs(call('ZRANGEBYSCORE', key, '(' .. ends, '+inf')) do
+        call('ZADD', key, 'XX', ends, ahead)
+      end
+    end
     return reply
   end
 end

@@ -11,6 +11,17 @@ local time = now + 0
 -- slice is the number of the sixtieth in which a time lies.
 local function slice(stamp, window) return math.floor(stamp / (window / 60)) end
 
+-- add returns the records with an amount that is taken now.
+local function add(records, window, amount)
+  if records ~= '' then
+    local stamp, weight = unpack('<dd', records, #records - 15)
+    if slice(stamp, window) == slice(time, window) then
+      return string.sub(records, 1, -17) .. pack('<dd', time, weight + amount)
+    end
+  end
+  return records .. pack('<dd', time, amount)
+end
+
 -- read returns the total and the records of a window at this time. Records of the future, from before the
 -- clock was set back, become one of now, and the third value says that there were any.
 local function read(key, window)
@@ -30,24 +41,14 @@ local function read(key, window)
     ahead, last = ahead + weight, last - 16
   end
   local records = string.sub(text, first, last + 15)
-  if ahead == 0 then return total, records end
-  return total, records .. pack('<dd', time, ahead), true
+  if ahead > 0 then return total, add(records, window, ahead), true end
+  if records == '' then total = 0 end -- also where amounts were too large to be counted to the unit
+  return total, records
 end
 
 -- write keeps a window for as long as it may be asked for.
 local function write(key, total, records, ttl)
   redis.call('SET', key, pack('<d', total) .. records, 'EX', ttl)
-end
-
--- add returns the records with an amount that is taken now.
-local function add(records, window, amount)
-  if records ~= '' then
-    local stamp, weight = unpack('<dd', records, #records - 15)
-    if slice(stamp, window) == slice(time, window) then
-      return string.sub(records, 1, -17) .. pack('<dd', time, weight + amount)
-    end
-  end
-  return records .. pack('<dd', time, amount)
 end
 
 -- wait returns the ms until so much has left, at most the window.

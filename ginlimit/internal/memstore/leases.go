@@ -34,3 +34,10 @@ func (l leases) take(id string, now int64) {
 	}
 	l[id] = now + budget.LeaseTime.Milliseconds()
 }
+
+// shorten lets no lease last longer than one that begins now: the clock has been ahead and came back.
+func (l leases) shorten(now int64) {
+	for id, end := range l {
+		l[id] = min(end, now+budget.LeaseTime.Milliseconds())
+	}
+}

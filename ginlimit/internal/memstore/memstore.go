@@ -124,6 +124,9 @@ func (s *Store) look(claim budget.Claim, id string, now int64, repeated bool) (v
 		if v = held.verdict(now, claim.Budget); repeated {
 			v = budget.Verdict{Allowed: true, Used: v.Used}
 		}
+		if !v.Allowed {
+			held.shorten(now)
+		}
 	case budget.Gate:
 		closed, _ := get[gate](s, claim.Key)
 		if v = closed.verdict(now); repeated {

@@ -39,7 +39,7 @@ func (s *sum) at(now int64, window time.Duration) sum {
 		}
 	}
 	if ahead > 0 {
-		live.records = append(live.records, record{now, ahead})
+		live.add(ahead, now, window)
 	}
 	return live
 }
@@ -68,6 +68,11 @@ func (s *sum) wait(amount int, now int64, window time.Duration) time.Duration {
 
 func (s *sum) take(amount int, now int64, window time.Duration) {
 	s.total += amount
+	s.add(amount, now, window)
+}
+
+// add adds to the records an amount that is taken now.
+func (s *sum) add(amount int, now int64, window time.Duration) {
 	if last := len(s.records) - 1; last >= 0 && slice(s.records[last].at, window) == slice(now, window) {
 		s.records[last] = record{now, s.records[last].amount + amount}
 		return

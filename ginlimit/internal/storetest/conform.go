@@ -49,6 +49,8 @@ func Conform(t *testing.T, s budget.Store, c *Clock) {
 	t.Run("several windows", func(t *testing.T) { conformSeveralWindows(t, s, c) })
 	t.Run("give back", func(t *testing.T) { conformGiveBack(t, s, c) })
 	t.Run("many at once", func(t *testing.T) { conformManyAtOnce(t, s, c) })
+	t.Run("leases", func(t *testing.T) { conformLeases(t, s, c) })
+	t.Run("sums", func(t *testing.T) { conformSums(t, s, c) })
 }
 
 func conformTimelines(t *testing.T, s budget.Store, c *Clock) {
