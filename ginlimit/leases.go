@@ -11,9 +11,8 @@ import (
 // leases renews the leases of all requests of a limiter that are under way, in one call every third of a
 // lease. Its goroutine lives as long as there is a lease.
 type leases struct {
-	store   budget.Store
-	timeout time.Duration
-	failed  func(ctx context.Context, message string, err error)
+	store  budget.Store
+	failed func(ctx context.Context, message string, err error)
 
 	mu      sync.Mutex
 	held    map[budget.Held]int // to how many requests it belongs
@@ -60,10 +59,9 @@ func (l *leases) renew() {
 		if held == nil {
 			return
 		}
-		ctx, cancel := context.Background(), context.CancelFunc(func() {})
-		if l.timeout > 0 {
-			ctx, cancel = context.WithTimeout(ctx, l.timeout)
-		}
+		// Nobody waits for it: it has the time until the next one, not that of a decision. On a Cluster it is a
+		// call for every owner.
+		ctx, cancel := context.WithTimeout(context.Background(), renewInterval)
 		if err := l.store.Renew(ctx, held); err != nil {
 			l.failed(ctx, "ginlimit: the leases of requests under way could not be renewed", err)
 		}

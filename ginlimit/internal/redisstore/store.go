@@ -5,7 +5,9 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -233,6 +235,9 @@ const renewAtOnce = 100
 // key. It goes on after an error, and returns the first.
 func (s *Store) Renew(ctx context.Context, leases []budget.Held) error {
 	var first error
+	if !s.oneServer {
+		leases = slices.SortedFunc(slices.Values(leases), func(a, b budget.Held) int { return strings.Compare(a.Key, b.Key) })
+	}
 	for rest := leases; len(rest) > 0; {
 		n := min(renewAtOnce, len(rest))
 		if !s.oneServer {
