@@ -38,7 +38,7 @@ func BenchmarkDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p := newPlan(tiers.Free, l, []layer{{l.names, table}}, bm.atomic, budget.Dimensions{})
+				p := newPlan(tiers.Free, l, []layer{{l.names, table}}, planning{atomic: bm.atomic})
 				if bm.full {
 					for range bm.limits.PerMinute {
 						benchDecide(b, l, p, "user0")

@@ -89,7 +89,6 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 		slog.Warn("ginlimit: a hung Redis may hold requests for its client's ReadTimeout and retries",
 			"cause", "the Redis client has no ContextTimeoutEnabled", "cure", "redisclient.New or WithTimeout")
 	}
-	l.leases.timeout = l.timeout
 	return l
 }
 

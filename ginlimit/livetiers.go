@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -30,17 +29,15 @@ type table struct {
 }
 
 // newTable works out a table for the first of these layers. Local may be nil.
-func newTable(
-	s *tiers.Store, l, local *Limiter, layers []layer, atomic bool, on budget.Dimensions, upstream *Upstream,
-) (*table, error) {
+func newTable(s *tiers.Store, l, local *Limiter, layers []layer, how planning) (*table, error) {
 	layers = slices.Clone(layers)
 	layers[0].tiers = s
-	if err := canDecide(layers, on); err != nil {
+	if err := canDecide(layers, how.Dimensions); err != nil {
 		return nil, err
 	}
-	t := &table{tiers: s, plans: newPlans(l, layers, atomic, on, upstream)}
+	t := &table{tiers: s, plans: newPlans(l, layers, how)}
 	if local != nil {
-		t.localPlans = newPlans(local, layers, atomic, on, upstream)
+		t.localPlans = newPlans(local, layers, how)
 	}
 	return t, nil
 }

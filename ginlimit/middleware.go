@@ -72,8 +72,13 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	if o.upstream != nil && o.upstream.TokensPerMinute > 0 && o.estimator == nil {
 		panic("ginlimit: New: WithUpstream has TokensPerMinute, which nothing estimates; add WithUsage")
 	}
-	atomic := o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil ||
-		on != budget.Dimensions{}
+	how := planning{
+		Dimensions: on,
+		atomic: o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil ||
+			on != budget.Dimensions{},
+		refunds:  o.refundOn != nil,
+		upstream: o.upstream,
+	}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
 		local:    o.failure.local,
@@ -91,17 +96,18 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	}
 	m.tables.source = o.live
 	m.tables.work = func(s *tiers.Store) (*table, error) {
-		return newTable(s, l, m.local, layers, atomic, on, o.upstream)
+		return newTable(s, l, m.local, layers, how)
 	}
 	first, _ := m.tables.work(o.tiers) // whose numbers were looked at above
 	m.tables.current.Store(first)
-	m.addSubjects(o, layers, on)
+	m.addSubjects(o, layers, how)
 	return m.handle
 }
 
 // addSubjects adds the scopes of WithScopeFor to those that are there.
-func (m *middleware) addSubjects(o options, there []layer, on budget.Dimensions) {
+func (m *middleware) addSubjects(o options, there []layer, how planning) {
 	l := m.limiter
+	how.upstream = nil
 	for _, s := range o.subjects {
 		names := l.names
 		names.Scope = s.name
@@ -111,10 +117,10 @@ func (m *middleware) addSubjects(o options, there []layer, on budget.Dimensions)
 		l.mounts.add(s.name, mount{true, o.bounded})
 		own := []layer{{names, s.tiers}}
 		there = slices.Concat(there, own)
-		mustDecide(own, on)
-		plans := &otherPlans{own: newPlans(l, own, true, on, nil)}
+		mustDecide(own, how.Dimensions)
+		plans := &otherPlans{own: newPlans(l, own, how)}
 		if m.local != nil {
-			plans.local = newPlans(m.local, own, true, on, nil)
+			plans.local = newPlans(m.local, own, how)
 		}
 		m.subjects = append(m.subjects, subjectScope{s.resolver, plans})
 	}

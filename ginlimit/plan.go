@@ -116,12 +116,20 @@ type plans struct {
 	unknown plan                // of every other one
 }
 
+// planning is how a mount wants its plans.
+type planning struct {
+	budget.Dimensions
+	atomic   bool
+	refunds  bool      // by WithRefundOn
+	upstream *Upstream // of WithUpstream, or nil
+}
+
 // newPlans works out the plans for a limiter, which may be one of several replicas.
-func newPlans(l *Limiter, layers []layer, atomic bool, on budget.Dimensions, upstream *Upstream) plans {
+func newPlans(l *Limiter, layers []layer, how planning) plans {
 	of := func(t, known tiers.Tier) plan {
-		p := newPlan(t, l, layers, atomic, on)
-		if upstream != nil { // after the user: whom the provider refuses has taken nothing
-			p = append(p, upstream.step(l, known))
+		p := newPlan(t, l, layers, how)
+		if how.upstream != nil { // after the user: whom the provider refuses has taken nothing
+			p = append(p, how.upstream.step(l, known))
 		}
 		return p
 	}
@@ -146,15 +154,15 @@ func (p plans) of(t tiers.Tier) plan {
 
 // newPlan lays the budgets of all layers in order: requests, tokens, money, requests under way, of each the
 // shortest window first, outer layer first among equals: in one step if atomic, otherwise each in its own.
-func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Dimensions) plan {
+func newPlan(t tiers.Tier, l *Limiter, layers []layer, how planning) plan {
 	var claims []plannedClaim
 	for _, layer := range layers {
-		for _, b := range budget.Of(layer.tiers.Lookup(t), on) {
+		for _, b := range budget.Of(layer.tiers.Lookup(t), how.Dimensions) {
 			b.Limit = l.share(b.Limit)
 			claims = append(claims, plannedClaim{"", layer.names.Scope, layer.names.Tail(b.Dimension), b})
 		}
 	}
-	if needsLease(claims) {
+	if needsLease(claims, how.refunds) {
 		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
 		claims = append(
 			claims,
@@ -169,7 +177,7 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Di
 
 	var p plan
 	for i, c := range claims {
-		if i == 0 || !atomic {
+		if i == 0 || !how.atomic {
 			p = append(p, step{head: layers[0].names.Head(), later: layers[0].names.Later()})
 		}
 		last := &p[len(p)-1]
@@ -178,14 +186,15 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, atomic bool, on budget.Di
 	return p
 }
 
-// needsLease tells whether something is settled when the request ends, and nothing remembers the request.
-func needsLease(claims []plannedClaim) bool {
+// needsLease tells whether something is settled when the request ends, and nothing remembers the request for so
+// long. A bounded window may have to be refunded when the shortest has forgotten the request.
+func needsLease(claims []plannedClaim, refunds bool) bool {
 	settled := false
 	for _, c := range claims {
 		if c.budget.Unit == budget.Concurrent {
 			return false
 		}
-		settled = settled || c.budget.Unit != budget.Requests
+		settled = settled || c.budget.Unit != budget.Requests || refunds && c.budget.Bounded
 	}
 	return settled
 }

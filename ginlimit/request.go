@@ -270,8 +270,8 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 func (r *request) finish(ctx context.Context) {
 	word, usage := r.admission.end()
 	for _, h := range r.held {
-		if word != saidRefund && !h.settles() {
-			continue
+		if word != saidRefund && !slices.ContainsFunc(h.Claims, isLease) {
+			continue // windows of requests alone: nothing is settled
 		}
 		var used []int
 		if word != saidRefund {
@@ -286,11 +286,7 @@ func (r *request) finish(ctx context.Context) {
 	r.held = nil
 }
 
-// settles tells whether something is done when the request has ended: nothing is, with windows of requests
-// alone.
-func (h holding) settles() bool {
-	return slices.ContainsFunc(h.Claims, func(c budget.Claim) bool { return c.Unit != budget.Requests })
-}
+func isLease(c budget.Claim) bool { return c.Form() == budget.Lease }
 
 // used is what stays taken of each claim.
 func (h holding) used(w word, u Usage) []int {
