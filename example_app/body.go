@@ -58,9 +58,10 @@ func (b *timedBody) extend(deadline time.Time) {
 	_ = b.connection.SetReadDeadline(deadline) // a writer of a test has none
 }
 
-// readBody reads the whole body before the handler runs, so that one that is too large reaches
-// neither the model nor a provider, and leaves it under gin.BodyBytesKey too. The limit is http.MaxBytesHandler's, outside of Gin: there it
-// also makes the server hang up slowly enough for clients that are still sending to see the answer.
+// readBody reads the whole body before the handler runs, so that one that is too large reaches neither the
+// model nor a provider, and leaves it under gin.BodyBytesKey too. The limit is http.MaxBytesHandler's,
+// outside of Gin: there it also makes the server hang up slowly enough for clients that are still sending to
+// see the answer.
 func readBody(c *gin.Context) {
 	body, err := io.ReadAll(c.Request.Body)
 	switch tooLarge, ok := errors.AsType[*http.MaxBytesError](err); {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Bodies of the largest size that hold as many values as they can take little more time and memory than others:
-// decoded as a whole, a million messages took 6.5 s and 2 GB.
+// Bodies of the largest size that hold as many values as they can take little more time and memory than
+// others: decoded as a whole, a million messages took 6.5 s and 2 GB.
 func TestBodiesOfManyValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
@@ -27,8 +27,9 @@ func TestBodiesOfManyValues(t *testing.T) {
 		path, before, value, after string
 		want                       int
 	}{
-		"messages":   {"chat/completions", `{"model":"m","messages":[`, `{"role":"user","content":""}`, `]}`, 400},
-		"parts":      {"chat/completions", `{"model":"m","messages":[{"role":"user","content":[`, `{}`, `]}]}`, 400},
+		"messages": {"chat/completions", `{"model":"m","messages":[`, `{"role":"user","content":""}`, `]}`, 400},
+		"parts": {"chat/completions", `{"model":"m","messages":[{"role":"user","content":[`, `{}`, `]}]}`,
+			400},
 		"fields":     {"chat/completions", `{"model":"m","messages":[{}]`, `"":0`, `}`, 200},
 		"responses":  {"responses", `{"model":"m","input":[`, `{"role":"user","content":"a"}`, `]}`, 400},
 		"embeddings": {"embeddings", `{"model":"m","input":[`, `"a"`, `]}`, 400},

@@ -20,8 +20,8 @@ const (
 	maxNumbers        = 1 << 20 // in all vectors of an answer
 )
 
-// embedding is one vector of the answer to POST /v1/embeddings: a list of numbers or, as OpenAI's SDKs of other
-// languages ask for it, little-endian float32 in base64.
+// embedding is one vector of the answer to POST /v1/embeddings: a list of numbers or, as OpenAI's SDKs of
+// other languages ask for it, little-endian float32 in base64.
 type embedding struct {
 	Object    string `json:"object"`
 	Index     int    `json:"index"`
@@ -64,8 +64,11 @@ func (q question) embeddings() ([]embedding, *apiError) {
 	case dimensions == 0:
 		dimensions = defaultDimensions
 	case dimensions > maxDimensions, dimensions*len(inputs) > maxNumbers:
-		return nil, invalid("dimensions", fmt.Sprintf("dimensions must be at most %d, and times the inputs at most %d.",
-			maxDimensions, maxNumbers))
+		return nil, invalid(
+			"dimensions",
+			fmt.Sprintf("dimensions must be at most %d, and times the inputs at most %d.",
+				maxDimensions, maxNumbers),
+		)
 	}
 	format, problem := q.fields.text("encoding_format")
 	switch {

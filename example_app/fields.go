@@ -12,8 +12,8 @@ import (
 // body of any number of tiny values takes no more memory than its length.
 type fields map[string]gjson.Result
 
-// readFields returns those fields of a request that have these names; of two of one name the last one counts. A
-// null is as if it were not there.
+// readFields returns those fields of a request that have these names; of two of one name the last one counts.
+// A null is as if it were not there.
 func readFields(c *gin.Context, names ...string) (fields, *apiError) {
 	body, _ := c.Get(gin.BodyBytesKey)
 	text, _ := body.([]byte)
@@ -59,7 +59,8 @@ func (f fields) flag(name string) (bool, *apiError) {
 	return value.Bool(), nil
 }
 
-// positive is a whole number from 1 to the end of int32, 0 where there is none. A larger one is as good as that.
+// positive is a whole number from 1 to the end of int32, 0 where there is none. A larger one is as good as
+// that.
 func (f fields) positive(name string) (int, *apiError) {
 	const most = 1<<31 - 1
 	value, ok := f[name]

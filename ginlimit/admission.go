@@ -77,9 +77,9 @@ func (a *Admission) Settle(u Usage) {
 	a.record(saidUsage, u.bounded())
 }
 
-// Refund records that the request shall have cost nothing: its place in the windows of requests goes back too. Of
-// bounded windows it does so within the length of the tier's shortest window, or, where the limiter has
-// WithRefundOn or the tier has tokens, money or requests under way, whenever the handler returns.
+// Refund records that the request shall have cost nothing: its place in the windows of requests goes back
+// too. Of bounded windows it does so within the length of the tier's shortest window, or, where the limiter
+// has WithRefundOn or the tier has tokens, money or requests under way, whenever the handler returns.
 func (a *Admission) Refund() { a.record(saidRefund, Usage{}) }
 
 // Recorded returns what was recorded last: whether the request was settled, and with what, or refunded. It is

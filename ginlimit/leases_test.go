@@ -38,8 +38,8 @@ func (r *renewals) Renew(ctx context.Context, leases []budget.Held) error {
 	return r.Store.Renew(ctx, leases)
 }
 
-// streams is a limiter that allows each user one request at once, and a function that sends one of a user, which
-// lasts so long.
+// streams is a limiter that allows each user one request at once, and a function that sends one of a user,
+// which lasts so long.
 func streams(t *testing.T) (*renewals, func(user string, lasts time.Duration) int) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
@@ -47,7 +47,10 @@ func streams(t *testing.T) (*renewals, func(user string, lasts time.Duration) in
 	kept := &renewals{Store: l.store}
 	l.store, l.leases.store = kept, kept
 	l.timeout = time.Millisecond
-	table, err := tiers.NewStore(tiers.Free, map[tiers.Tier]tiers.Limits{tiers.Free: {PerMinute: 1000, PerDay: 1000, Concurrent: 1}})
+	table, err := tiers.NewStore(
+		tiers.Free,
+		map[tiers.Tier]tiers.Limits{tiers.Free: {PerMinute: 1000, PerDay: 1000, Concurrent: 1}},
+	)
 	require.NoError(t, err)
 	router := gin.New()
 	router.Use(func(c *gin.Context) { c.Set("user", c.GetHeader("user")) },

@@ -9,13 +9,13 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// TierSource hands out the tier table of the moment, such as a *watch.File of tiers/watch. Store is called for
-// each request, by many at once, and never returns nil. Another pointer means another table.
+// TierSource hands out the tier table of the moment, such as a *watch.File of tiers/watch. Store is called
+// for each request, by many at once, and never returns nil. Another pointer means another table.
 type TierSource interface{ Store() *tiers.Store }
 
-// WithLiveTiers takes the tier table from src at each request, in place of WithTiers: a changed limit counts at
-// the next decision. A table with a number that no option decides panics at start; later it is logged, and the
-// table before it stays. It panics on nil.
+// WithLiveTiers takes the tier table from src at each request, in place of WithTiers: a changed limit counts
+// at the next decision. A table with a number that no option decides panics at start; later it is logged, and
+// the table before it stays. It panics on nil.
 func WithLiveTiers(src TierSource) Option {
 	mustNotBeNil("WithLiveTiers: source", src)
 	return func(o *options) { o.live = src }

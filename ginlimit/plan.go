@@ -186,8 +186,8 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, how planning) plan {
 	return p
 }
 
-// needsLease tells whether something is settled when the request ends, and nothing remembers the request for so
-// long. A bounded window may have to be refunded when the shortest has forgotten the request.
+// needsLease tells whether something is settled when the request ends, and nothing remembers the request for
+// so long. A bounded window may have to be refunded when the shortest has forgotten the request.
 func needsLease(claims []plannedClaim, refunds bool) bool {
 	settled := false
 	for _, c := range claims {

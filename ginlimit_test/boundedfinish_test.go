@@ -24,8 +24,9 @@ func TestCallsOfARequest(t *testing.T) {
 		"atomic windows":              {plain, ginlimit.WithAtomicWindows(), 1},
 		"bounded windows":             {plain, ginlimit.WithBoundedWindows(), 1},
 		"usage that the tier has not": {plain, ginlimit.WithUsage(headerUsage), 1},
-		"tokens":                      {func(l *tiers.Limits) { l.TokensPerDay = 1000 }, ginlimit.WithUsage(headerUsage), 2},
-		"slots":                       {func(l *tiers.Limits) { l.Concurrent = 3 }, ginlimit.WithConcurrency(), 2},
+		"tokens": {func(l *tiers.Limits) { l.TokensPerDay = 1000 },
+			ginlimit.WithUsage(headerUsage), 2},
+		"slots": {func(l *tiers.Limits) { l.Concurrent = 3 }, ginlimit.WithConcurrency(), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)
@@ -34,11 +35,12 @@ func TestCallsOfARequest(t *testing.T) {
 			a := serve(t, func(c *gin.Context) {
 				c.Next()
 				done <- true
-			}, ginlimit.New(ginlimit.NewLimiter(srv.Client(t)), resolver, ginlimit.WithTiers(table), tt.opt), func(c *gin.Context) {
-				if refund {
-					ginlimit.AdmissionFrom(c).Refund()
-				}
-			})
+			}, ginlimit.New(ginlimit.NewLimiter(srv.Client(t)), resolver, ginlimit.WithTiers(table), tt.opt),
+				func(c *gin.Context) {
+					if refund {
+						ginlimit.AdmissionFrom(c).Refund()
+					}
+				})
 			calls := func() int {
 				srv.ResetStats(t)
 				require.Equal(t, http.StatusOK, a.as("alice", "Tokens", "1").StatusCode)
@@ -77,8 +79,13 @@ func TestRefundAfterMinutes(t *testing.T) {
 				a := serve(t, func(c *gin.Context) {
 					c.Next()
 					done <- true
-				}, ginlimit.New(l, resolver, append(opts, ginlimit.WithTiers(table),
-					ginlimit.WithRefundOn(func(c *gin.Context) bool { return c.Writer.Status() >= 500 }))...), func(ctx *gin.Context) {
+				}, ginlimit.New(l, resolver, append(
+					opts,
+					ginlimit.WithTiers(table),
+					ginlimit.WithRefundOn(
+						func(c *gin.Context) bool { return c.Writer.Status() >= 500 },
+					),
+				)...), func(ctx *gin.Context) {
 					if ctx.GetHeader("Slow") != "" {
 						c.advance(4 * time.Minute)
 						_, err := l.Check(ctx, id, 1000, time.Minute) // trims the minute

@@ -78,6 +78,11 @@ func TestLiveTiersOfNoUse(t *testing.T) {
 		ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithLiveTiers(&src))
 	}), "add WithUsage")
 	require.Contains(t, panicOf(func() {
-		ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithLiveTiers(&src), ginlimit.WithTiers(undecided))
+		ginlimit.New(
+			ginlimit.NewMemoryLimiter(),
+			resolver,
+			ginlimit.WithLiveTiers(&src),
+			ginlimit.WithTiers(undecided),
+		)
 	}), "contradict")
 }

@@ -27,18 +27,23 @@ func TestSteadyLoad(t *testing.T) {
 		every  time.Duration
 		full   bool // one more is refused
 	}{
-		"exact": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 60, 60*60*24 }, ginlimit.WithAtomicWindows(), time.Minute, 0,
+		"exact": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 60, 60*60*24 }, ginlimit.WithAtomicWindows(),
+			time.Minute, 0,
 			time.Second, true},
-		"exact, denser": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 600, 60*60*24*10 }, ginlimit.WithAtomicWindows(),
+		"exact, denser": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 600, 60*60*24*10 },
+			ginlimit.WithAtomicWindows(),
 			time.Minute, 0, time.Second / 10, true},
-		"a token a slice": {func(l *tiers.Limits) { l.TokensPerMinute = 60 }, usage, time.Minute, 1, time.Second, true},
+		"a token a slice": {func(l *tiers.Limits) { l.TokensPerMinute = 60 }, usage, time.Minute, 1, time.Second,
+			true},
 		"tokens every ten slices": {func(l *tiers.Limits) { l.TokensPerMinute = 3600 }, usage, time.Minute, 600,
 			10 * time.Second, true},
-		"a request a slice of a day": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 10, 60 }, bounded, 24 * time.Hour, 0,
+		"a request a slice of a day": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 10, 60 }, bounded,
+			24 * time.Hour, 0,
 			24 * time.Minute, true},
 		"ten tokens a slice": {func(l *tiers.Limits) { l.TokensPerMinute = 6000 }, usage, time.Minute, 10,
 			time.Minute / 588, false},
-		"three requests a slice of a day": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 10, 200 }, bounded, 24 * time.Hour,
+		"three requests a slice of a day": {func(l *tiers.Limits) { l.PerMinute, l.PerDay = 10, 200 }, bounded,
+			24 * time.Hour,
 			0, 24 * time.Hour / 196, false},
 	} {
 		for _, store := range []string{"redis", "memory"} {
@@ -46,7 +51,11 @@ func TestSteadyLoad(t *testing.T) {
 				c := newClock()
 				l := ginlimit.NewMemoryLimiter(ginlimit.WithClock(c.now))
 				if store == "redis" {
-					l = ginlimit.NewLimiter(redistest.Client(t), ginlimit.WithClock(c.now), ginlimit.WithTimeout(10*time.Second))
+					l = ginlimit.NewLimiter(
+						redistest.Client(t),
+						ginlimit.WithClock(c.now),
+						ginlimit.WithTimeout(10*time.Second),
+					)
 				}
 				table, _ := plenty(t, tt.change)
 				router := gin.New()

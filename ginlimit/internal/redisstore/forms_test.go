@@ -174,8 +174,12 @@ func TestASumKeepsItsBound(t *testing.T) {
 	claims[2].Limit, claims[2].Cost = 1<<40, 1
 	for i := range int64(600) {
 		c.Set(i*150 + i%3*1_000)
-		_, _, err := s.Admit(t.Context(), uuid.NewString(), []budget.Claim{claims[2], {Key: user + ":leases", Budget: budget.Budget{
-			Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}}})
+		_, _, err := s.Admit(
+			t.Context(),
+			uuid.NewString(),
+			[]budget.Claim{claims[2], {Key: user + ":leases", Budget: budget.Budget{
+				Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}}},
+		)
 		require.NoError(t, err)
 		require.LessOrEqual(t, rdb.StrLen(t.Context(), user+":60:tokens").Val(), int64(8+61*16))
 	}

@@ -236,7 +236,10 @@ const renewAtOnce = 100
 func (s *Store) Renew(ctx context.Context, leases []budget.Held) error {
 	var first error
 	if !s.oneServer {
-		leases = slices.SortedFunc(slices.Values(leases), func(a, b budget.Held) int { return strings.Compare(a.Key, b.Key) })
+		leases = slices.SortedFunc(
+			slices.Values(leases),
+			func(a, b budget.Held) int { return strings.Compare(a.Key, b.Key) },
+		)
 	}
 	for rest := leases; len(rest) > 0; {
 		n := min(renewAtOnce, len(rest))

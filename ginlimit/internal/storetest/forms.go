@@ -43,11 +43,13 @@ func conformLeases(t *testing.T, s budget.Store, c *Clock) {
 			{lease + grace, admit, "a", false}, {lease + grace, finish, "b", true}, {lease + grace, admit, "a", true},
 		},
 		"a repeat is admitted, also when its lease has ended": {
-			{0, admit, "a", true}, {0, admit, "a", true}, {lease, admit, "b", true}, {lease + grace - 1, admit, "a", true},
+			{0, admit, "a", true}, {0, admit, "a", true}, {lease, admit, "b", true}, {lease + grace - 1, admit, "a",
+				true},
 		},
 		// A holder that died before the clock came back holds its slot no longer than any other. R40.
 		"a clock an hour ahead that came back": {
-			{hour, admit, "a", true}, {0, admit, "b", false}, {lease - 1, admit, "b", false}, {lease, admit, "b", true},
+			{hour, admit, "a", true}, {0, admit, "b", false}, {lease - 1, admit, "b", false}, {lease, admit, "b",
+				true},
 		},
 		"a clock that came back under a renewed lease": {
 			{hour, admit, "a", true}, {0, renew, "a", true}, {lease - 1, admit, "b", false}, {lease, admit, "b", true},
@@ -71,7 +73,11 @@ func conformLeases(t *testing.T, s budget.Store, c *Clock) {
 				case renew:
 					require.NoError(t, s.Renew(t.Context(), []budget.Held{{Key: key, ID: r.id}}), step)
 				case finish:
-					require.NoError(t, s.Finish(t.Context(), budget.Admission{ID: r.id, At: Epoch + r.at, Claims: claims}, nil), step)
+					require.NoError(
+						t,
+						s.Finish(t.Context(), budget.Admission{ID: r.id, At: Epoch + r.at, Claims: claims}, nil),
+						step,
+					)
 				}
 			}
 		})
@@ -119,7 +125,8 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 		},
 		// R40. What is of the future counts as taken now, once, whoever it was.
 		"a clock an hour ahead that came back": {
-			{3_600_000, admit, "a", 60, ok(60)}, {0, admit, "b", 60, full(60, 60_000)}, {1_000, admit, "b", 60, full(60, 59_000)},
+			{3_600_000, admit, "a", 60, ok(60)}, {0, admit, "b", 60, full(60, 60_000)}, {1_000, admit, "b", 60,
+				full(60, 59_000)},
 			{1_000, settle, "a", 0, ok(60)}, {60_000, admit, "c", 100, ok(100)},
 		},
 		"amounts that no number counts to the unit": {

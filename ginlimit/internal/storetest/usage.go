@@ -14,13 +14,14 @@ import (
 )
 
 // Usage draws random histories of admissions over budgets of all forms, of settling, refunding, repeats,
-// renewals, limits that change, idle times and, in every second history, clocks that go back. Beside them is a
-// list of all that was taken. Logs and leases are as the list says; a sum never admits what the list would not,
-// and is late by no more than a slice where the clock goes forward.
+// renewals, limits that change, idle times and, in every second history, clocks that go back. Beside them is
+// a list of all that was taken. Logs and leases are as the list says; a sum never admits what the list would
+// not, and is late by no more than a slice where the clock goes forward.
 func Usage(t *testing.T, newSubject func() Subject) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &usageHistory{Subject: newSubject(), ledger: map[string][]entry{}, ends: map[string]int64{},
-			renewed: map[string]bool{}, at: map[string]int64{}, blurred: map[string]int{}, forward: rapid.Bool().Draw(t, "forward")}
+			renewed: map[string]bool{}, at: map[string]int64{}, blurred: map[string]int{},
+			forward: rapid.Bool().Draw(t, "forward")}
 		for range 3 {
 			t.Repeat(map[string]func(*rapid.T){"step": h.step})
 		}
