@@ -51,6 +51,17 @@ func (l *leases) release(leases []budget.Held) {
 	}
 }
 
+// count is how many leases requests hold.
+func (l *leases) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, requests := range l.held {
+		n += requests
+	}
+	return n
+}
+
 func (l *leases) renew() {
 	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()

@@ -59,6 +59,7 @@ type Limiter struct {
 	cluster *sync.Once // of telling that Redis is a Cluster
 	mounts  *mounts
 	leases  *leases
+	redis   *redisstore.Store // where it counts in Redis, for Stats
 }
 
 // NewLimiter returns a Limiter that counts in Redis: a *redis.Client, a *redis.ClusterClient, a
@@ -80,7 +81,9 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	if c.replicas != 1 {
 		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
 	}
-	l := newLimiter(redisstore.New(rdb, c.clock, redisstore.OneServer(rdb) && !c.names.HashTags), c)
+	store := redisstore.New(rdb, c.clock, redisstore.OneServer(rdb) && !c.names.HashTags)
+	l := newLimiter(store, c)
+	l.redis = store
 	heeds, known := redisstore.HeedsDeadlines(rdb)
 	switch {
 	case heeds:

@@ -15,8 +15,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// refused returns what a mount with this body answers: 429 by minute and by day, in a scope, 401, 400 and
-// 503.
+// refused returns what a mount with this body answers: 429 by minute and by day, in a scope, 401 and 503.
 func refused(t *testing.T, body ginlimit.Body) map[string]answer {
 	t.Helper()
 	all := map[string]answer{}
@@ -32,9 +31,8 @@ func refused(t *testing.T, body ginlimit.Body) map[string]answer {
 		all[name] = api.as("alice")
 		require.EqualValues(t, 1, api.Handled.Load(), "D14")
 	}
-	for name, resolve := range map[string]error{
-		"nobody": ginlimit.ErrNoSubject, "lookup": errors.New("secret"),
-	} {
+	fails := map[string]error{"nobody": ginlimit.ErrNoSubject, "lookup": errors.New("secret")}
+	for name, resolve := range fails {
 		r := ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
 			return ginlimit.Subject{}, resolve
 		})
@@ -116,33 +114,27 @@ func TestBodyOfAnOutage(t *testing.T) {
 
 // A function of the user: whatever it forgets, a rejection is a 429. D11.
 func TestBodyOfTheUser(t *testing.T) {
-	def := `"code":"rate_limit_exceeded"`
+	const def, asJSON = `"code":"rate_limit_exceeded"`, "application/json"
 	for name, tt := range map[string]struct {
 		body        ginlimit.Body
 		status      int
 		contains    string
 		contentType string
 	}{
-		"writes nothing": {func(*gin.Context, ginlimit.Refusal) {}, 429, def, "application/json"},
-		"only a status": {
-			func(c *gin.Context, _ ginlimit.Refusal) { c.Status(200) }, 429, def, "application/json",
-		},
-		"no content": {
-			func(c *gin.Context, _ ginlimit.Refusal) { c.Status(204) }, 429, def, "application/json",
-		},
-		"aborts": {func(c *gin.Context, r ginlimit.Refusal) { c.AbortWithStatus(r.Status) }, 429, def,
-			"application/json"},
+		"writes nothing": {func(*gin.Context, ginlimit.Refusal) {}, 429, def, asJSON},
+		"only a status":  {func(c *gin.Context, _ ginlimit.Refusal) { c.Status(200) }, 429, def, asJSON},
+		"no content":     {func(c *gin.Context, _ ginlimit.Refusal) { c.Status(204) }, 429, def, asJSON},
+		"aborts":         {func(c *gin.Context, r ginlimit.Refusal) { c.AbortWithStatus(r.Status) }, 429, def, asJSON},
 		"text, no status": {func(c *gin.Context, r ginlimit.Refusal) {
 			_, _ = fmt.Fprintf(c.Writer, "%d %s %s %d", r.Status, r.Code, r.Decision.Name(), r.RetryAfter)
 		}, 429, "429 rate_limit_exceeded minute 60", "text/plain"},
 		"says 200": {func(c *gin.Context, r ginlimit.Refusal) { c.JSON(200, gin.H{"sorry": r.Message}) }, 429,
 			`{"sorry":"Rate limit exceeded: 1 request per minute. Retry in 60 s."}`, "application/json"},
 		"a page": {func(c *gin.Context, _ ginlimit.Refusal) { c.Redirect(303, "/pricing") }, 303, "", ""},
-		"another status": {
-			func(c *gin.Context, _ ginlimit.Refusal) { c.String(420, "calm") }, 420, "calm", "text/plain",
-		},
+		"another status": {func(c *gin.Context, _ ginlimit.Refusal) { c.String(420, "calm") }, 420, "calm",
+			"text/plain"},
 		"that status only": {func(c *gin.Context, _ ginlimit.Refusal) { c.AbortWithStatus(403) }, 403, "", ""},
-		"goes on":          {func(c *gin.Context, _ ginlimit.Refusal) { c.Next() }, 429, def, "application/json"},
+		"goes on":          {func(c *gin.Context, _ ginlimit.Refusal) { c.Next() }, 429, def, asJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := ginlimit.NewMemoryLimiter(ginlimit.WithClock(newClock().now))

@@ -31,15 +31,9 @@ func TestShadowMode(t *testing.T) {
 			c := newClock()
 			l := ginlimit.NewMemoryLimiter(ginlimit.WithClock(c.now))
 			var seen []ginlimit.Outcome
-			api := serve(t, ginlimit.New(l, resolver, append(
-				opts[:len(opts):len(opts)],
-				ginlimit.WithShadow(),
-				ginlimit.WithTiers(
-					table(t, 2, 3),
-				),
-				outcomesOf(&seen),
-				ginlimit.WithHeaders(headers.Default, headers.IETF),
-			)...))
+			api := serve(t, ginlimit.New(l, resolver, append(opts[:len(opts):len(opts)], ginlimit.WithShadow(),
+				ginlimit.WithTiers(table(t, 2, 3)), outcomesOf(&seen),
+				ginlimit.WithHeaders(headers.Default, headers.IETF))...))
 			for i, want := range []string{"2 1 minute", "2 0 minute", "2 0 minute", "2 0 minute"} {
 				r := api.as("alice")
 				require.Equal(t, http.StatusOK, r.StatusCode)
@@ -105,15 +99,13 @@ func TestShadowNeverRefuses(t *testing.T) {
 	down := ginlimit.NewLimiter(srv.Client(t))
 	srv.Kill()
 	failing := func(err error) ginlimit.TierResolver {
-		return ginlimit.TierResolverFunc(
-			func(*gin.Context) (ginlimit.Subject, error) { return ginlimit.Subject{}, err },
-		)
+		return ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
+			return ginlimit.Subject{}, err
+		})
 	}
 	table, _ := plenty(t, func(l *tiers.Limits) { l.TokensPerMinute, l.Concurrent = 10, 1 })
 	usage := []ginlimit.Option{
-		ginlimit.WithTiers(table),
-		ginlimit.WithUsage(headerUsage),
-		ginlimit.WithConcurrency(),
+		ginlimit.WithTiers(table), ginlimit.WithUsage(headerUsage), ginlimit.WithConcurrency(),
 	}
 	for name, tt := range map[string]struct {
 		l      *ginlimit.Limiter
@@ -158,12 +150,8 @@ func TestSkips(t *testing.T) {
 	}
 	require.Empty(t, seen)
 	require.Equal(t, http.StatusUnauthorized, options("Origin").StatusCode, "no preflight")
-	require.Equal(
-		t,
-		http.StatusUnauthorized,
-		api.as("", "Access-Control-Request-Method", "POST").StatusCode,
-		"a GET",
-	)
+	get := api.as("", "Access-Control-Request-Method", "POST")
+	require.Equal(t, http.StatusUnauthorized, get.StatusCode)
 	require.Equal(t, "1 0 minute", api.as("alice").limits(t))
 	require.Equal(t, http.StatusTooManyRequests, api.as("alice").StatusCode)
 	require.Panics(t, func() { ginlimit.WithSkip(nil) })

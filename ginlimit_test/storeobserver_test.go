@@ -90,12 +90,8 @@ func TestSettlementObserver(t *testing.T) {
 			defer d.mu.Unlock()
 			require.Equal(t, ginlimit.Settlement{Route: "/v1/chat", Tier: tiers.Free,
 				Reserved: ginlimit.Usage{Tokens: 100, Spend: 200}, Used: tt.want}, d.settled[0])
-			require.Len(
-				t,
-				d.settled,
-				map[bool]int{true: 2, false: 1}[name == "refunded"],
-				"a rejection reserves nothing",
-			)
+			told := map[bool]int{true: 2, false: 1}[name == "refunded"]
+			require.Len(t, d.settled, told, "a rejection reserves nothing")
 		})
 	}
 }

@@ -40,6 +40,8 @@ type groups struct {
 	latest  uint64 // id of the flight that began last
 	waiting queue
 	members sync.Pool // of *member
+
+	sent [maxGroupKeys + 1]atomic.Uint64 // groups of so many decisions
 }
 
 // flight is a script on its way. The zero value is none.
@@ -166,6 +168,7 @@ func (g *groups) send(group []*member) {
 			}
 		}
 	}()
+	g.sent[len(group)].Add(1)
 	ctx, cancel := common(group)
 	defer cancel()
 	if m := group[0]; len(group) == 1 {

@@ -28,6 +28,8 @@ type Store struct {
 	clock     func() time.Time // nil = the server's
 	oneServer bool             // has all keys
 	numbers   knownNumbers
+	breakers  *breakers
+	groups    *groups // nil: every decision goes by itself
 }
 
 // New returns a store that runs its scripts through rdb. A nil clock is the server's, one for all
@@ -39,10 +41,14 @@ func New(rdb redis.Scripter, clock func() time.Time, oneServer bool) *Store {
 	if heeds, _ := HeedsDeadlines(rdb); !heeds {
 		scripts = deadline{scripts}
 	}
+	s := &Store{clock: clock, oneServer: oneServer}
 	if oneServer {
-		scripts = newGroups(scripts)
+		s.groups = newGroups(scripts)
+		scripts = s.groups
 	}
-	return &Store{scripts: newBreakers(scripts, nodesOf(rdb)), clock: clock, oneServer: oneServer}
+	s.breakers = newBreakers(scripts, nodesOf(rdb))
+	s.scripts = s.breakers
+	return s
 }
 
 // Admit runs sliding_window.lua where all claims are logs, which may share a script with other requests, and
