@@ -288,7 +288,8 @@ func TestDashboard(t *testing.T) {
 	}
 	for series := range s.series() {
 		name, _, _ := strings.Cut(series, "{")
-		histogram := strings.HasPrefix(name, "ginlimit_group_size_") || strings.HasPrefix(name, "ginlimit_store_seconds_")
+		histogram := strings.HasPrefix(name, "ginlimit_group_size_") ||
+			strings.HasPrefix(name, "ginlimit_store_seconds_")
 		require.True(t, seen[name] || histogram, "the dashboard shows nothing of %s", name)
 	}
 }
