@@ -9,8 +9,8 @@ import (
 )
 
 // Label is how the request fared at the limiter, for a metric's label: the Outcome, and for a StoreError
-// "failed_closed" or "failed_open". It is "" of a StoreError that FailLocal takes over: the event that follows
-// has the outcome, so that counting all labels but "" counts every request once at each limiter.
+// "failed_closed" or "failed_open". It is "" of a StoreError that FailLocal takes over: the event that
+// follows has the outcome, so that counting all labels but "" counts every request once at each limiter.
 func (e Event) Label() string {
 	switch {
 	case e.Outcome != StoreError:
@@ -37,7 +37,9 @@ func (e Event) ErrorKind() string {
 		return ""
 	case errors.Is(err, ErrUnavailable):
 		return "breaker_open"
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, redis.ErrPoolTimeout),
+		errors.Is(err, redis.ErrPoolExhausted),
+		errors.Is(err, redis.ErrClosed):
 		return "pool"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return "timeout"

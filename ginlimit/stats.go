@@ -9,7 +9,7 @@ type Stats struct {
 	// for finding them.
 	Breakers     int
 	BreakersOpen int      // those that let nothing through but probes
-	Groups       []uint64 // Groups[n] is how often n decisions that had waited were sent together, since the start
+	Groups       []uint64 // Groups[n] is how often n decisions that had waited were sent together
 }
 
 // Stats returns how the limiter stands. It asks Redis nothing, and may be called at any time.

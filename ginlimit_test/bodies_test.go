@@ -124,7 +124,8 @@ func TestBodyOfTheUser(t *testing.T) {
 		"writes nothing": {func(*gin.Context, ginlimit.Refusal) {}, 429, def, asJSON},
 		"only a status":  {func(c *gin.Context, _ ginlimit.Refusal) { c.Status(200) }, 429, def, asJSON},
 		"no content":     {func(c *gin.Context, _ ginlimit.Refusal) { c.Status(204) }, 429, def, asJSON},
-		"aborts":         {func(c *gin.Context, r ginlimit.Refusal) { c.AbortWithStatus(r.Status) }, 429, def, asJSON},
+		"aborts": {func(c *gin.Context, r ginlimit.Refusal) { c.AbortWithStatus(r.Status) }, 429, def,
+			asJSON},
 		"text, no status": {func(c *gin.Context, r ginlimit.Refusal) {
 			_, _ = fmt.Fprintf(c.Writer, "%d %s %s %d", r.Status, r.Code, r.Decision.Name(), r.RetryAfter)
 		}, 429, "429 rate_limit_exceeded minute 60", "text/plain"},
