@@ -217,7 +217,7 @@ func TestErrorKindsOfRedis(t *testing.T) {
 	for kind, set := range map[string]func() error{
 		"wrong_type": func() error { return rdb.Set(t.Context(), "ratelimit:alice:60", "x", time.Minute).Err() },
 		"read_only": func() error {
-			return rdb.SlaveOf(t.Context(), "127.0.0.1", "1").Err()
+			return rdb.ReplicaOf(t.Context(), "127.0.0.1", "1").Err()
 		},
 	} {
 		require.NoError(t, set())
@@ -225,7 +225,7 @@ func TestErrorKindsOfRedis(t *testing.T) {
 		o := ginlimit.ObserverFunc(func(_ context.Context, e ginlimit.Event) { got = append(got, e.ErrorKind()) })
 		service(ginlimit.New(ginlimit.NewLimiter(rdb), resolver, ginlimit.WithObserver(o)))("alice", "free")
 		require.Equal(t, []string{kind}, got)
-		require.NoError(t, rdb.SlaveOf(t.Context(), "NO", "ONE").Err())
+		require.NoError(t, rdb.ReplicaOf(t.Context(), "NO", "ONE").Err())
 		rdb.Del(t.Context(), "ratelimit:alice:60")
 	}
 }
