@@ -47,6 +47,8 @@ func TestApp(t *testing.T) {
 			"LISTEN_ADDR=0.0.0.0:0":                     "demo keys",
 			"REDIS_URL=redis://:sk-secret@h:port":       "REDIS_URL",
 			"TIERS_FILE=/no/such/file":                  "/no/such/file",
+			"PRICES_FILE=/no/such/file":                 "PRICES_FILE: stat /no/such/file",
+			"PRICES_FILE=" + appFile(t, "gpt: {in: 1}"): `PRICES_FILE: model "gpt": "in": unknown field`,
 			"API_KEYS=sk-secret=me:gold":                `API_KEYS: entry 1: unknown tier "gold"`,
 			"UPSTREAM_BASE_URL=https://me:sk-secret@h/": "UPSTREAM_BASE_URL",
 		} {
@@ -232,6 +234,37 @@ func TestApp(t *testing.T) {
 		after, err := rdb.Keys(t.Context(), "*").Result()
 		require.NoError(t, err)
 		require.ElementsMatch(t, keys, after)
+	})
+
+	// Every number that a tier file can have is a budget, shown in one round trip too.
+	t.Run("has every budget", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		app := apptest.Start(t, binary, "REDIS_URL="+server.URL(), "TIERS_FILE="+appFile(t, `tiers: {free: {
+			per_minute: 50, per_hour: 60, per_day: 70, per_month: 80, tokens_per_minute: 1000, tokens_per_day: 2000,
+			tokens_per_month: 3000, spend_per_day: 2.50, spend_per_month: 9, concurrent: 3}}`),
+			"PRICES_FILE="+appFile(t, "any: {input: 2, cached_input: 1, output: 10}"))
+		said := call(t, app, "sk-free-demo", "Hello there") // 9 and 5 tokens
+		require.Equal(t, 200, said.StatusCode, said.body)
+		require.Equal(t, "1000", said.Header.Get("X-RateLimit-Limit-Tokens"))
+		require.Equal(t, "2.50", said.Header.Get("X-RateLimit-Limit-Spend"))
+		require.Eventually(t, func() bool {
+			return appUsed(t, app, "sk-free-demo")["concurrent"] == 0 // and so it is settled
+		}, 10*time.Second, 10*time.Millisecond)
+		before := server.Calls(t, "evalsha")
+		require.JSONEq(t, `{"object":"usage","user":"user_free","tier":"free","budgets":[
+			{"window":"minute","limit":50,"used":1,"remaining":49,"retry_after":0},
+			{"window":"hour","limit":60,"used":1,"remaining":59,"retry_after":0},
+			{"window":"day","limit":70,"used":1,"remaining":69,"retry_after":0},
+			{"window":"month","limit":80,"used":1,"remaining":79,"retry_after":0},
+			{"window":"tokens-minute","limit":1000,"used":14,"remaining":986,"retry_after":0},
+			{"window":"tokens-day","limit":2000,"used":14,"remaining":1986,"retry_after":0},
+			{"window":"tokens-month","limit":3000,"used":14,"remaining":2986,"retry_after":0},
+			{"window":"spend-day","limit":2.5,"used":0.000068,"remaining":2.499932,"retry_after":0},
+			{"window":"spend-month","limit":9,"used":0.000068,"remaining":8.999932,"retry_after":0},
+			{"window":"concurrent","limit":3,"used":0,"remaining":3,"retry_after":0}]}`,
+			get(t, app, "sk-free-demo", "/v1/usage").body)
+		require.Equal(t, before+1, server.Calls(t, "evalsha"))
 	})
 
 	t.Run("can be switched off", func(t *testing.T) {

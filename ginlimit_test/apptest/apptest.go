@@ -97,6 +97,13 @@ func (a *App) Terminate() {
 	require.NoError(a.tb, a.cmd.Process.Signal(syscall.SIGTERM))
 }
 
+// Kill ends the app at once, without a chance to clean up, and returns when it has ended.
+func (a *App) Kill() {
+	a.tb.Helper()
+	require.NoError(a.tb, a.cmd.Process.Kill())
+	<-a.ended
+}
+
 // Wait returns the exit code and all of standard error once the app has ended.
 func (a *App) Wait() (code int, stderr string) {
 	a.tb.Helper()
