@@ -23,7 +23,7 @@ var (
 )
 
 // authenticate lets owners of an API key pass and answers 401 to everybody else. The key is a bearer token,
-// or stands in X-Api-Key, where Anthropic's SDKs put it.
+// or it stands in X-Api-Key, where Anthropic's SDKs put it.
 func (cs callers) authenticate(c *gin.Context) {
 	scheme, token, _ := strings.Cut(c.GetHeader("Authorization"), " ")
 	token = strings.TrimSpace(token)

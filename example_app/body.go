@@ -59,7 +59,7 @@ func (b *timedBody) extend(deadline time.Time) {
 }
 
 // readBody reads the whole body before the handler runs, so that one that is too large reaches neither the
-// model nor a provider, and leaves it under gin.BodyBytesKey too. The limit is http.MaxBytesHandler's,
+// model nor a provider. It leaves the bytes under gin.BodyBytesKey, too. The limit is http.MaxBytesHandler's,
 // outside of Gin: there it also makes the server hang up slowly enough for clients that are still sending to
 // see the answer.
 func readBody(c *gin.Context) {

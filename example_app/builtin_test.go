@@ -27,9 +27,8 @@ func TestBodiesOfManyValues(t *testing.T) {
 		path, before, value, after string
 		want                       int
 	}{
-		"messages": {"chat/completions", `{"model":"m","messages":[`, `{"role":"user","content":""}`, `]}`, 400},
-		"parts": {"chat/completions", `{"model":"m","messages":[{"role":"user","content":[`, `{}`, `]}]}`,
-			400},
+		"messages":   {"chat/completions", `{"model":"m","messages":[`, `{"role":"user","content":""}`, `]}`, 400},
+		"parts":      {"chat/completions", `{"model":"m","messages":[{"content":[`, `{}`, `]}]}`, 400},
 		"fields":     {"chat/completions", `{"model":"m","messages":[{}]`, `"":0`, `}`, 200},
 		"responses":  {"responses", `{"model":"m","input":[`, `{"role":"user","content":"a"}`, `]}`, 400},
 		"embeddings": {"embeddings", `{"model":"m","input":[`, `"a"`, `]}`, 400},

@@ -28,8 +28,8 @@ type embedding struct {
 	Embedding any    `json:"embedding"`
 }
 
-// embed answers POST /v1/embeddings. Of the same input it always makes the same vector, of length 1. Likeness
-// of texts is none of vectors.
+// embed answers POST /v1/embeddings. The same input always has the same vector, of length 1. Inputs that are
+// alike do not have vectors that are alike.
 func (b builtIn) embed(c *gin.Context) {
 	q, problem := readQuestion(c, nil, "input", "dimensions", "encoding_format")
 	if problem != nil {
@@ -64,11 +64,8 @@ func (q question) embeddings() ([]embedding, *apiError) {
 	case dimensions == 0:
 		dimensions = defaultDimensions
 	case dimensions > maxDimensions, dimensions*len(inputs) > maxNumbers:
-		return nil, invalid(
-			"dimensions",
-			fmt.Sprintf("dimensions must be at most %d, and times the inputs at most %d.",
-				maxDimensions, maxNumbers),
-		)
+		return nil, invalid("dimensions", fmt.Sprintf(
+			"dimensions must be at most %d, and times the inputs at most %d.", maxDimensions, maxNumbers))
 	}
 	format, problem := q.fields.text("encoding_format")
 	switch {

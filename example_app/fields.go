@@ -59,7 +59,7 @@ func (f fields) flag(name string) (bool, *apiError) {
 	return value.Bool(), nil
 }
 
-// positive is a whole number from 1 to the end of int32, 0 where there is none. A larger one is as good as
+// positive is a whole number from 1 on, 0 where there is none. A number above the end of int32 is taken for
 // that.
 func (f fields) positive(name string) (int, *apiError) {
 	const most = 1<<31 - 1

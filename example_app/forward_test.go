@@ -62,10 +62,8 @@ func TestNoWayAroundTokens(t *testing.T) {
 	t.Parallel()
 	p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(
-			w,
-			`{"model":"any","usage":{"prompt_tokens":40,"completion_tokens":60,"total_tokens":100}}`,
-		)
+		_, _ = io.WriteString(w,
+			`{"model":"any","usage":{"prompt_tokens":40,"completion_tokens":60,"total_tokens":100}}`)
 	}))
 	t.Cleanup(p.Close)
 	a := start(t, env{

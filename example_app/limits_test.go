@@ -48,10 +48,9 @@ func (a *app) usedSoon(t *testing.T, key string, want map[string]string) {
 // Every budget of a tier file is decided, settled, shown, and told in the headers.
 func TestEveryBudget(t *testing.T) {
 	t.Parallel()
-	a := start(
-		t,
-		env{"TIERS_FILE": tierFile(t, allBudgets), "PRICES_FILE": tierFile(t, "any: {input: 1, output: 100}")},
-	)
+	a := start(t, env{
+		"TIERS_FILE": tierFile(t, allBudgets), "PRICES_FILE": tierFile(t, "any: {input: 1, output: 100}"),
+	})
 	for i, fields := range []string{
 		"", `,"stream":true`, `,"stream":true,"stream_options":{"include_usage":true}`,
 	} {
@@ -63,9 +62,8 @@ func TestEveryBudget(t *testing.T) {
 		n := i + 1
 		a.usedSoon(t, freeKey, map[string]string{
 			"minute": fmt.Sprint(n), "day": fmt.Sprint(n), "concurrent": "0",
-			"tokens-minute": fmt.Sprint(
-				14 * n,
-			), "tokens-month": fmt.Sprint(14 * n), "spend-day": tiers.Money(509 * n).String(),
+			"tokens-minute": fmt.Sprint(14 * n), "tokens-month": fmt.Sprint(14 * n),
+			"spend-day": tiers.Money(509 * n).String(),
 		})
 	}
 	body := a.send(t, "GET", "/v1/usage", freeKey, "").body
@@ -86,10 +84,9 @@ func TestEveryBudget(t *testing.T) {
 
 func TestTokensAreRefused(t *testing.T) {
 	t.Parallel()
-	a := start(
-		t,
-		env{"TIERS_FILE": tierFile(t, "tiers: {free: {per_minute: 50, per_day: 90, tokens_per_minute: 40}}")},
-	)
+	a := start(t, env{
+		"TIERS_FILE": tierFile(t, "tiers: {free: {per_minute: 50, per_day: 90, tokens_per_minute: 40}}"),
+	})
 	statuses := map[int]int{}
 	for range 5 { // 14 each, and 9 + 10 are reserved
 		res := a.chat(t, freeKey, "Hello there", "")

@@ -33,7 +33,7 @@ func (t tokenizer) prompt(c *gin.Context) (int, *apiError) {
 	return int(u.Spend), nil
 }
 
-// count returns the number of tokens in a short text: some texts cost time that grows with the square of
+// count returns the number of tokens in a short text. Some texts cost time that grows with the square of
 // their length.
 func (t tokenizer) count(text string) int {
 	n, err := t.codec.Count(text)

@@ -66,12 +66,13 @@ func newUpstream(base *url.URL, apiKey string) *upstream {
 	return u
 }
 
+// modelPaths are the routes that ask a model. By their names they stand in logs and metrics.
+var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/messages"}
+
 // backend forwards everything.
 func (u *upstream) backend() backend {
 	b := backend{asking: map[string]gin.HandlerFunc{}, other: u.other}
-	for _, path := range []string{
-		"/chat/completions", "/completions", "/embeddings", "/responses", "/messages",
-	} {
+	for _, path := range modelPaths {
 		b.asking[path] = func(c *gin.Context) { u.forward(c, url.URL{Path: path}) }
 	}
 	b.models.list = func(c *gin.Context) { u.forward(c, url.URL{Path: "/models"}) }
@@ -108,7 +109,6 @@ func (u *upstream) other(c *gin.Context) {
 
 // forward sends the request to a path below the base URL. No other part of the caller's path goes there.
 func (u *upstream) forward(c *gin.Context, path url.URL) {
-	c.Set(forwardedKey{}, true)
 	path.RawQuery = c.Request.URL.RawQuery
 	req := c.Request.WithContext(c.Request.Context()) // a copy; middleware that follows sees its own path
 	req.URL = &path
