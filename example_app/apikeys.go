@@ -68,6 +68,24 @@ func demoCallers() callers {
 	return demo
 }
 
+// demoKey is a demo key and its tier, for the page.
+type demoKey struct {
+	Tier tiers.Tier `json:"tier"`
+	Key  string     `json:"key"`
+}
+
+// demoKeys are the demo keys that are among the callers, in the order of their list.
+func demoKeys(cs callers) []demoKey {
+	keys := []demoKey{}
+	for entry := range strings.SplitSeq(demoAPIKeys, ",") {
+		key := apiKeyEntry.FindStringSubmatch(entry)[1]
+		if owner, ok := cs[sha256.Sum256([]byte(key))]; ok {
+			keys = append(keys, demoKey{owner.tier, key})
+		}
+	}
+	return keys
+}
+
 // within returns those whose tier is in the table, and the tiers of the others, sorted, one for each.
 func (cs callers) within(table *tiers.Store) (inside callers, outside []tiers.Tier) {
 	known := table.Tiers()

@@ -31,6 +31,7 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	unlogged := router.Group("", recovery, endStalled(cfg.stallTime)) // asked again and again, by nobody's key
 	get(unlogged, "/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	get(unlogged, "/readyz", showReadiness(limiter, cfg))
+	mountPage(unlogged, cfg)
 	router.Use(logRequest, recovery, endStalled(cfg.stallTime))
 	mountAdmin(router, cfg, limiter)
 

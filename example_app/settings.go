@@ -20,7 +20,7 @@ func settings() []setting {
 		{"FAILURE_POLICY", "when Redis fails: closed (503), open, or local (memory)", "closed"},
 		{"API_KEYS", "key=user:tier,...; a key is the bearer token", "three demo keys"},
 		{"TIERS_FILE", "a YAML file of tiers", "the built-in table"},
-		{"PRICES_FILE", "a YAML file of prices, of a million tokens, by model", "nothing costs money"},
+		{"PRICES_FILE", "a YAML file of what models cost", "none"},
 		{"RATE_LIMIT_DISABLED", "true switches all limits off", "limits are on"},
 		{"ADMIN_TOKEN", "the bearer token of /admin", "no /admin, but with the demo keys"},
 		{"UPSTREAM_BASE_URL", "an OpenAI-compatible provider, ending in /v1", "the built-in model"},
