@@ -92,7 +92,7 @@ func TestAssertionsFail(t *testing.T) {
 		`X-RateLimit-Remaining is`:     func(t tb) { do(t, router, request("bob")).Admitted(5) },
 		"want 429":                     func(t tb) { do(t, router, request("carol")).Rejected("minute") },
 		`"minute" has rejected`:        func(t tb) { do(t, router, request("alice")).Rejected("day") },
-		`want "daily_limit_exceeded"`:  func(t tb) { do(t, router, request("alice")).HasCode("daily_limit_exceeded") },
+		`want "daily"`:                 func(t tb) { do(t, router, request("alice")).HasCode("daily") },
 		"the body is no JSON":          func(t tb) { do(t, silent, request("1")).HasCode("any") },
 		"name the window":              func(t tb) { do(t, silent, request("1")).Rejected("minute") },
 		`Retry-After is "soon"`:        func(t tb) { do(t, silent, request("soon")).Rejected("minute") },
