@@ -108,6 +108,14 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 			{0, admit, "a", 60, ok(60)}, {30_000, admit, "b", 40, ok(100)}, {40_000, settle, "a", 10, ok(50)},
 			{40_000, settle, "a", 0, ok(50)}, {60_000, admit, "c", 60, ok(100)},
 		},
+		"two slices leave one after the other": {
+			{0, admit, "a", 60, ok(60)}, {1_000, admit, "b", 40, ok(100)}, {59_999, admit, "c", 60, full(100, 1)},
+			{60_000, admit, "c", 60, ok(100)}, {60_000, admit, "d", 60, full(100, 60_000)}, {61_000, admit, "d", 40, ok(100)},
+		},
+		"what takes nothing is admitted, whatever is used": {
+			{0, admit, "a", 100, ok(100)}, {0, admit, "b", 0, ok(100)}, {0, settle, "a", 200, ok(200)},
+			{0, admit, "c", 0, ok(200)}, {0, admit, "d", 1, full(200, 60_000)},
+		},
 		"what slid out is not given back": {
 			{0, admit, "a", 60, ok(60)}, {60_000, admit, "b", 60, ok(60)}, {60_000, settle, "a", 0, ok(60)},
 		},
