@@ -50,6 +50,7 @@ func Conform(t *testing.T, s budget.Store, c *Clock) {
 	t.Run("give back", func(t *testing.T) { conformGiveBack(t, s, c) })
 	t.Run("many at once", func(t *testing.T) { conformManyAtOnce(t, s, c) })
 	t.Run("leases", func(t *testing.T) { conformLeases(t, s, c) })
+	t.Run("repeats", func(t *testing.T) { conformRepeats(t, s, c) })
 	t.Run("sums", func(t *testing.T) { conformSums(t, s, c) })
 }
 

@@ -84,6 +84,46 @@ func conformLeases(t *testing.T, s budget.Store, c *Clock) {
 	}
 }
 
+// conformRepeats admits requests twice, with a lease to know them by and without: a log knows them then.
+func conformRepeats(t *testing.T, s budget.Store, c *Clock) {
+	c.Set(0)
+	for name, lease := range map[string]bool{"by a lease": true, "by a log": false} {
+		t.Run(name, func(t *testing.T) {
+			user := newKey(t)
+			claims := []budget.Claim{
+				{Key: user + ":60", Budget: requests(2, budget.Minute)},
+				{Key: user + ":86400:requests", Cost: 1, Budget: budget.Budget{
+					Dimension: budget.Dimension{Window: budget.Day, Bounded: true}, Limit: 2}},
+			}
+			if lease {
+				for _, scope := range []string{":leases", ":images:leases"} {
+					claims = append(claims, budget.Claim{Key: user + scope, Budget: budget.Budget{
+						Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: 2}})
+				}
+			}
+			for i, id := range []string{"a", "a", "b", "a", "b"} {
+				verdicts, _, err := s.Admit(t.Context(), id, claims)
+				require.NoError(t, err)
+				require.Len(t, verdicts, len(claims))
+				for _, v := range verdicts {
+					require.Equal(t, budget.Verdict{Allowed: true, Used: 1 + i/2 - i/4}, v, "call %d", i+1)
+				}
+			}
+			verdicts, at, err := s.Admit(t.Context(), "c", claims)
+			require.NoError(t, err)
+			require.Equal(t, []budget.Verdict{{Used: 2, RetryAfter: time.Minute}}, verdicts)
+			for range 2 {
+				require.NoError(t, s.Finish(t.Context(), budget.Admission{ID: "a", At: at, Claims: claims}, nil))
+				verdicts, err = s.Peek(t.Context(), claims)
+				require.NoError(t, err)
+				for _, v := range verdicts {
+					require.Equal(t, budget.Verdict{Allowed: true, Used: 1}, v, "given back once")
+				}
+			}
+		})
+	}
+}
+
 // conformSums runs timelines of tokens a minute, of which 100 are allowed; a slice is a second.
 func conformSums(t *testing.T, s budget.Store, c *Clock) {
 	const admit, settle = "admit", "settle"
@@ -136,6 +176,10 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 			{3_600_000, admit, "a", 60, ok(60)}, {0, admit, "b", 60, full(60, 60_000)}, {1_000, admit, "b", 60,
 				full(60, 59_000)},
 			{1_000, settle, "a", 0, ok(60)}, {60_000, admit, "c", 100, ok(100)},
+		},
+		"no more comes back than the slice holds": {
+			{20_000, admit, "a", 60, ok(60)}, {10_000, admit, "b", 10, ok(70)}, {20_000, admit, "c", 10, ok(80)},
+			{20_000, settle, "a", 0, ok(70)},
 		},
 		"amounts that no number counts to the unit": {
 			{0, admit, "a", 1, ok(1)}, {0, admit, "b", 1, ok(2)}, {1_000, settle, "a", huge, ok(huge + 1)},
