@@ -14,8 +14,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// metered is a service with budgets of 1,000 tokens a minute and a day, and 3 requests at once, for the user id.
-// A request reserves 100 tokens and settles 30; something may happen meanwhile.
+// metered is a service with budgets of 1,000 tokens a minute and a day, and 3 requests at once, for the user
+// id. A request reserves 100 tokens and settles 30; something may happen meanwhile.
 type metered struct {
 	*api
 	t         *testing.T
@@ -28,7 +28,10 @@ type metered struct {
 
 func newMetered(t *testing.T, l *ginlimit.Limiter, opts ...ginlimit.Option) *metered {
 	t.Helper()
-	table, limits := plenty(t, func(l *tiers.Limits) { l.TokensPerMinute, l.TokensPerDay, l.Concurrent = 1000, 1000, 3 })
+	table, limits := plenty(
+		t,
+		func(l *tiers.Limits) { l.TokensPerMinute, l.TokensPerDay, l.Concurrent = 1000, 1000, 3 },
+	)
 	m := &metered{t: t, limiter: l, limits: limits, id: redistest.ID(t), done: make(chan bool, 100)}
 	mount := ginlimit.New(l, resolver, append(opts, ginlimit.WithTiers(table), ginlimit.WithUsage(headerUsage),
 		ginlimit.WithConcurrency())...)
@@ -112,8 +115,8 @@ func TestTokensOnSeveralServers(t *testing.T) {
 	})
 }
 
-// While a Cluster has a user's slot half moved, scripts over all keys are refused: requests end by the failure
-// policy, and nothing of them is taken.
+// While a Cluster has a user's slot half moved, scripts over all keys are refused: requests end by the
+// failure policy, and nothing of them is taken.
 func TestTokensWhileASlotIsHalfMoved(t *testing.T) {
 	captureLogs(t)
 	s := startShards(t)
@@ -179,7 +182,12 @@ func TestTokensOverAFailover(t *testing.T) {
 	m.meanwhile = func() {
 		require.NoError(t, set.Master.Client(t).Wait(t.Context(), 1, 5*time.Second).Err())
 		set.Master.Kill()
-		require.Eventually(t, func() bool { return m.send("Aside", "1") == http.StatusOK }, time.Minute, 20*time.Millisecond)
+		require.Eventually(
+			t,
+			func() bool { return m.send("Aside", "1") == http.StatusOK },
+			time.Minute,
+			20*time.Millisecond,
+		)
 	}
 	require.Equal(t, http.StatusOK, m.send())
 	require.Equal(t, [3]int{60, 60, 0}, m.found())

@@ -37,7 +37,11 @@ func TestFailurePoliciesWithTokens(t *testing.T) {
 	t.Run("local", func(t *testing.T) {
 		local := ginlimit.NewMemoryLimiter()
 		srv := redistest.Start(t)
-		m := newMetered(t, ginlimit.NewLimiter(srv.Client(t)), ginlimit.WithFailurePolicy(ginlimit.FailLocal(local)))
+		m := newMetered(
+			t,
+			ginlimit.NewLimiter(srv.Client(t)),
+			ginlimit.WithFailurePolicy(ginlimit.FailLocal(local)),
+		)
 		here := metered{t: t, limiter: local, limits: m.limits, id: m.id}
 		m.meanwhile = srv.Kill // Redis has decided
 		require.Equal(t, http.StatusOK, m.send())
@@ -71,7 +75,10 @@ func TestTokensWithoutARight(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			srv := redistest.Start(t)
 			admin := srv.Client(t)
-			require.NoError(t, admin.Do(t.Context(), "acl", "setuser", "limiter", "on", ">pw", "~*", "+@all", "-"+command).Err())
+			require.NoError(
+				t,
+				admin.Do(t.Context(), "acl", "setuser", "limiter", "on", ">pw", "~*", "+@all", "-"+command).Err(),
+			)
 			rdb := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: "limiter", Password: "pw"})
 			t.Cleanup(func() { _ = rdb.Close() })
 			l := ginlimit.NewLimiter(rdb)
@@ -124,7 +131,11 @@ func TestHandleContextWithTokens(t *testing.T) {
 		a := (&api{t: t}).on(router)
 		for i := 1; i <= 3; i++ {
 			require.Equal(t, http.StatusOK, a.as("alice", "Tokens", "100").StatusCode)
-			require.Equal(t, map[string]int{"1m0s": i, "24h0m0s": i, "tokens24h0m0s": 30*(i-1) + 100, "concurrent": 1}, during)
+			require.Equal(
+				t,
+				map[string]int{"1m0s": i, "24h0m0s": i, "tokens24h0m0s": 30*(i-1) + 100, "concurrent": 1},
+				during,
+			)
 			require.Eventually(t, func() bool {
 				u := used(t, l, "alice", limits)
 				return u["tokens24h0m0s"] == 30*i && u["concurrent"] == 0
@@ -137,7 +148,10 @@ func TestHandleContextWithTokens(t *testing.T) {
 func TestSettlingFromOtherGoroutines(t *testing.T) {
 	onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
 		m := newMetered(t, l)
-		table, _ := plenty(t, func(l *tiers.Limits) { l.TokensPerMinute, l.TokensPerDay, l.Concurrent = 1000, 1000, 3 })
+		table, _ := plenty(
+			t,
+			func(l *tiers.Limits) { l.TokensPerMinute, l.TokensPerDay, l.Concurrent = 1000, 1000, 3 },
+		)
 		var late sync.WaitGroup
 		a := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table), ginlimit.WithUsage(headerUsage),
 			ginlimit.WithConcurrency()), func(c *gin.Context) {
@@ -156,7 +170,12 @@ func TestSettlingFromOtherGoroutines(t *testing.T) {
 			require.Equal(t, http.StatusOK, a.as(m.id, "Tokens", "100").StatusCode)
 		}
 		late.Wait()
-		require.Eventually(t, func() bool { return m.found() == [3]int{400, 400, 0} }, time.Second, time.Millisecond)
+		require.Eventually(
+			t,
+			func() bool { return m.found() == [3]int{400, 400, 0} },
+			time.Second,
+			time.Millisecond,
+		)
 	})
 }
 
@@ -164,7 +183,10 @@ func TestSettlingFromOtherGoroutines(t *testing.T) {
 func TestTokensInAScope(t *testing.T) {
 	onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
 		images := func(l *tiers.Limits) { l.TokensPerMinute, l.SpendPerDay, l.Concurrent = 150, 500, 2 }
-		whole, limits := plenty(t, func(l *tiers.Limits) { l.TokensPerMinute, l.SpendPerDay, l.Concurrent = 250, 300, 3 })
+		whole, limits := plenty(
+			t,
+			func(l *tiers.Limits) { l.TokensPerMinute, l.SpendPerDay, l.Concurrent = 250, 300, 3 },
+		)
 		look := func() string {
 			var s []string
 			for _, l := range []*ginlimit.Limiter{l, l.Scope("images")} {
@@ -177,7 +199,8 @@ func TestTokensInAScope(t *testing.T) {
 		a := serve(t, func(c *gin.Context) {
 			c.Next()
 			done <- true
-		}, ginlimit.New(l, resolver, ginlimit.WithTiers(whole), ginlimit.WithUsage(headerUsage), ginlimit.WithConcurrency(),
+		}, ginlimit.New(l, resolver, ginlimit.WithTiers(whole), ginlimit.WithUsage(headerUsage),
+			ginlimit.WithConcurrency(),
 			ginlimit.WithScope("images", scopeTable(t, images))), func(c *gin.Context) {
 			during = look()
 			ginlimit.AdmissionFrom(c).Settle(ginlimit.Usage{Tokens: 30, Spend: 20})
@@ -188,7 +211,11 @@ func TestTokensInAScope(t *testing.T) {
 			return r
 		}
 		r := send()
-		require.Equal(t, "150 50", r.Header.Get(ginlimit.HeaderLimitTokens)+" "+r.Header.Get(ginlimit.HeaderRemainingTokens))
+		require.Equal(
+			t,
+			"150 50",
+			r.Header.Get(ginlimit.HeaderLimitTokens)+" "+r.Header.Get(ginlimit.HeaderRemainingTokens),
+		)
 		require.Equal(t, "1 100 90 1, 1 100 90 1", during)
 		require.Equal(t, "1 30 20 0, 1 30 20 0", look())
 		require.Equal(t, http.StatusOK, send().StatusCode)
@@ -200,8 +227,8 @@ func TestTokensInAScope(t *testing.T) {
 	})
 }
 
-// WithRefundOn gives back what a request alone took, in every mode, and what it refunds it asks of the handler's
-// answer, not of its own 429. J3.
+// WithRefundOn gives back what a request alone took, in every mode, and what it refunds it asks of the
+// handler's answer, not of its own 429. J3.
 func TestRefundOnOfRequests(t *testing.T) {
 	for mode, opts := range modes {
 		onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
@@ -222,7 +249,15 @@ func TestRefundOnOfRequests(t *testing.T) {
 				r := a.as("alice")
 				<-done
 				u := used(t, l, "alice", limits)
-				require.Equal(t, []int{want, want}, []int{u["1m0s"], u["24h0m0s"]}, "%s, request %d: %d", mode, i+1, r.StatusCode)
+				require.Equal(
+					t,
+					[]int{want, want},
+					[]int{u["1m0s"], u["24h0m0s"]},
+					"%s, request %d: %d",
+					mode,
+					i+1,
+					r.StatusCode,
+				)
 			}
 			require.Equal(t, 5, asked)
 		})
@@ -235,22 +270,37 @@ func TestEveryKeyLeaves(t *testing.T) {
 	l := ginlimit.NewLimiter(rdb)
 	table, _ := plenty(t, func(l *tiers.Limits) {
 		l.PerMinute, l.PerHour, l.PerMonth, l.Concurrent = 40, 60, 20_000, 3
-		l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth, l.SpendPerDay, l.SpendPerMonth = 2000, 9000, 90_000, 2000, 90_000
+		l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth, l.SpendPerDay, l.SpendPerMonth = 2000, 9000, 90_000,
+			2000, 90_000
 	})
-	all := []ginlimit.Option{ginlimit.WithTiers(table), ginlimit.WithUsage(headerUsage), ginlimit.WithConcurrency(),
-		ginlimit.WithBoundedWindows(), ginlimit.WithRefundOn(func(c *gin.Context) bool { return c.Writer.Status() == 502 })}
-	a := serve(t, ginlimit.New(l, resolver, all...), ginlimit.New(l.Scope("images"), resolver, all...), func(c *gin.Context) {
-		switch rand.IntN(6) {
-		case 0:
-			ginlimit.AdmissionFrom(c).Refund()
-		case 1:
-			c.AbortWithStatus(http.StatusBadGateway)
-		case 2:
-			panic(http.ErrAbortHandler)
-		case 3:
-			ginlimit.AdmissionFrom(c).Settle(ginlimit.Usage{Tokens: rand.IntN(300), Spend: tiers.Money(rand.IntN(300))})
-		}
-	})
+	all := []ginlimit.Option{
+		ginlimit.WithTiers(table),
+		ginlimit.WithUsage(headerUsage),
+		ginlimit.WithConcurrency(),
+		ginlimit.WithBoundedWindows(),
+		ginlimit.WithRefundOn(func(c *gin.Context) bool { return c.Writer.Status() == 502 }),
+	}
+	a := serve(
+		t,
+		ginlimit.New(l, resolver, all...),
+		ginlimit.New(l.Scope("images"), resolver, all...),
+		func(c *gin.Context) {
+			switch rand.IntN(6) {
+			case 0:
+				ginlimit.AdmissionFrom(c).Refund()
+			case 1:
+				c.AbortWithStatus(http.StatusBadGateway)
+			case 2:
+				panic(http.ErrAbortHandler)
+			case 3:
+				ginlimit.AdmissionFrom(
+					c,
+				).Settle(
+					ginlimit.Usage{Tokens: rand.IntN(300), Spend: tiers.Money(rand.IntN(300))},
+				)
+			}
+		},
+	)
 	var load sync.WaitGroup
 	for range 8 {
 		load.Go(func() {
@@ -268,7 +318,12 @@ func TestEveryKeyLeaves(t *testing.T) {
 	load.Wait()
 	keys := rdb.Keys(t.Context(), "*").Val()
 	require.Greater(t, len(keys), 9*2*6)
-	seconds := map[string]time.Duration{"60": time.Minute, "3600": time.Hour, "86400": 24 * time.Hour, "2592000": 720 * time.Hour}
+	seconds := map[string]time.Duration{
+		"60":      time.Minute,
+		"3600":    time.Hour,
+		"86400":   24 * time.Hour,
+		"2592000": 720 * time.Hour,
+	}
 	for _, key := range keys {
 		most := 15*time.Second + 5*time.Minute // of leases: they may be settled for so long
 		for _, part := range strings.Split(key, ":") {

@@ -58,8 +58,8 @@ func finishArgs(user, now, id string, at int64, used int, forms ...form) (keys [
 }
 
 // BenchmarkServerTime reports the time of the server, by commandstats, that a decision takes: budgets in one
-// script, the same asked one by one, the end of a request, and a check of a single window to compare with. The
-// calls spread over users whose sums have 60 records.
+// script, the same asked one by one, the end of a request, and a check of a single window to compare with.
+// The calls spread over users whose sums have 60 records.
 //
 //	go test -run '^$' -bench ServerTime -benchtime 20000x ./luascripts
 func BenchmarkServerTime(b *testing.B) {
@@ -105,7 +105,8 @@ func BenchmarkServerTime(b *testing.B) {
 	}{
 		{"check", nil, check(minuteLog)},
 		{"two_logs", nil, func(rdb *redis.Client, user, id string, _ int) error {
-			return luascripts.SlidingWindow.Run(context.Background(), rdb, []string{user + ":60", user + ":86400"}, serverTime,
+			return luascripts.SlidingWindow.Run(context.Background(), rdb, []string{user + ":60", user + ":86400"},
+				serverTime,
 				60_000, 1<<40, id, 61, 86_400_000, 1<<40, 86_401).Err()
 		}},
 		{"all_in_one", nil, admit(all...)},

@@ -150,7 +150,8 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 		},
 		"two slices leave one after the other": {
 			{0, admit, "a", 60, ok(60)}, {1_000, admit, "b", 40, ok(100)}, {59_999, admit, "c", 60, full(100, 1)},
-			{60_000, admit, "c", 60, ok(100)}, {60_000, admit, "d", 60, full(100, 60_000)}, {61_000, admit, "d", 40, ok(100)},
+			{60_000, admit, "c", 60, ok(100)}, {60_000, admit, "d", 60, full(100, 60_000)}, {61_000, admit, "d", 40,
+				ok(100)},
 		},
 		"what takes nothing is admitted, whatever is used": {
 			{0, admit, "a", 100, ok(100)}, {0, admit, "b", 0, ok(100)}, {0, settle, "a", 200, ok(200)},
