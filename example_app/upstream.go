@@ -109,6 +109,7 @@ func (u *upstream) other(c *gin.Context) {
 
 // forward sends the request to a path below the base URL. No other part of the caller's path goes there.
 func (u *upstream) forward(c *gin.Context, path url.URL) {
+	c.Set(forwardedKey{}, true)
 	path.RawQuery = c.Request.URL.RawQuery
 	req := c.Request.WithContext(c.Request.Context()) // a copy; middleware that follows sees its own path
 	req.URL = &path
