@@ -106,6 +106,7 @@ func TestOneRenewalATick(t *testing.T) {
 		}
 		go send("alice", 6*time.Second) // who comes when the ticking has ended starts it again
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, []int{300, 300, 300, 300, 1}, kept.calls)
 	})
 }
