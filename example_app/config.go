@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -30,8 +31,9 @@ type config struct {
 	droppedTiers   []tiers.Tier  // of demo keys that are not accepted, since the table does not have them
 	upstreamURL    *url.URL      // nil: the built-in model answers
 	upstreamAPIKey string
-	maxBody        int64         // bytes of a request
-	stallTime      time.Duration // no setting; a test makes it shorter
+	upstreamCap    *ginlimit.Upstream // nil: none
+	maxBody        int64              // bytes of a request
+	stallTime      time.Duration      // no setting; a test makes it shorter
 }
 
 // loadConfig reads the settings and stops at the first that is wrong. The error is one line, and it
@@ -73,6 +75,9 @@ func loadConfig(getenv func(string) string) (config, error) {
 		if cfg.upstreamURL, err = parseBaseURL(base); err != nil {
 			return config{}, fmt.Errorf("UPSTREAM_BASE_URL: %w", err)
 		}
+	}
+	if cfg.upstreamCap, err = upstreamCap(get, cfg); err != nil {
+		return config{}, err
 	}
 	if cfg.prices, err = pricesFor(cfg, get("PRICES_FILE")); err != nil {
 		return config{}, fmt.Errorf("PRICES_FILE: %w", err)

@@ -22,13 +22,18 @@ func newLimits(cfg config, limiter *ginlimit.Limiter, subject ginlimit.TierResol
 	refund := ginlimit.WithRefundOn(func(c *gin.Context) bool {
 		return c.Writer.Status() >= http.StatusInternalServerError
 	})
+	asking := []ginlimit.Option{
+		ginlimit.WithTiers(cfg.tiers), ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(),
+	}
+	if cfg.upstreamCap != nil {
+		asking = append(asking, ginlimit.WithUpstream(*cfg.upstreamCap))
+	}
 	policy := cfg.failurePolicy.option()
 	observe := ginlimit.WithObserver(ginlimit.ObserverFunc(noteDecision))
 	return limits{
 		asking: gin.HandlersChain{
-			ginlimit.New(limiter, subject, ginlimit.WithTiers(cfg.tiers), ginlimit.WithAtomicWindows(),
-				ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(), refund, policy, observe),
-			meterIfCharged(cfg.tiers, openai.Meter(options...)),
+			ginlimit.New(limiter, subject, append(asking, ginlimit.WithAtomicWindows(), refund, policy, observe)...),
+			meterIfCharged(cfg, openai.Meter(options...)),
 		},
 		other: gin.HandlersChain{
 			ginlimit.New(limiter, subject, ginlimit.WithTiers(requestsOnly(cfg.tiers)), ginlimit.WithAtomicWindows(),
@@ -52,14 +57,15 @@ func requestsOnly(table *tiers.Store) *tiers.Store {
 	return only
 }
 
-// meterIfCharged runs the meter for callers who have a budget of tokens or money. All others' requests and
-// answers pass as they are.
-func meterIfCharged(table *tiers.Store, meter gin.HandlerFunc) gin.HandlerFunc {
+// meterIfCharged runs the meter for callers who have a budget of tokens or money, and for all where the
+// provider's cap counts tokens. Others' requests and answers pass as they are.
+func meterIfCharged(cfg config, meter gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		tier, _ := c.Get(tierKey)
 		name, _ := tier.(tiers.Tier)
-		l := table.Lookup(name)
-		if max(l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth) > 0 || max(l.SpendPerDay, l.SpendPerMonth) > 0 {
+		l := cfg.tiers.Lookup(name)
+		if capsTokens(cfg.upstreamCap) || max(l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth) > 0 ||
+			max(l.SpendPerDay, l.SpendPerMonth) > 0 {
 			meter(c)
 		}
 	}

@@ -41,6 +41,9 @@ func mountPage(router gin.IRoutes, cfg config) {
 	if cfg.demo {
 		about.Keys = demoKeys(cfg.callers)
 	}
+	if cfg.upstreamCap != nil {
+		about.Shares = cfg.upstreamCap.Share
+	}
 	get(router, "/page.json", pageHeaders, func(c *gin.Context) { c.JSON(http.StatusOK, about) })
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 )
 
+// rejectionKeys is how many keys' rejections are remembered, for at most a second. It takes about 3 MB.
+const rejectionKeys = 10_000
+
 // newLimiter counts in Redis, or in memory when there are no URLs. Redis need not be up yet: until
 // it is, limited requests are answered with 503.
 func newLimiter(ctx context.Context, redisURLs []string) (
@@ -26,7 +29,7 @@ func newLimiter(ctx context.Context, redisURLs []string) (
 		return nil, nil, fmt.Errorf("REDIS_URL: %w", err)
 	}
 	go warnAbout(ctx, rdb)
-	return ginlimit.NewLimiter(rdb), rdb.Close, nil
+	return ginlimit.NewLimiter(rdb, ginlimit.WithRejectionCache(rejectionKeys)), rdb.Close, nil
 }
 
 // warnAbout logs what is wrong with Redis, without holding up the start.

@@ -65,13 +65,21 @@ func logRequest(c *gin.Context) {
 			attrs = append(attrs, slog.String("tier", string(e.Tier)), slog.String("decision", string(e.Outcome)),
 				slog.Int("wait", wait(e)))
 			if e.Decision.Limit != 0 {
-				attrs = append(attrs, slog.String("window", windowName(e.Decision)))
+				attrs = append(attrs, slog.String("window", eventWindow(e)))
 			}
 		}
 		attrs = append(attrs, slog.Int64("ms", time.Since(began).Milliseconds()))
 		slog.LogAttrs(c.Request.Context(), slog.LevelInfo, "request", attrs...)
 	}()
 	c.Next()
+}
+
+// eventWindow names the window of an event's decision as GET /v1/usage does.
+func eventWindow(e ginlimit.Event) string {
+	if e.Outcome == ginlimit.UpstreamFull {
+		return "upstream-" + windowName(e.Decision)
+	}
+	return windowName(e.Decision)
 }
 
 // wait is how many seconds the caller was asked to wait.

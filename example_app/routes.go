@@ -36,7 +36,7 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	mountAdmin(router, cfg, limiter)
 
 	v1 := router.Group("/v1", auth)
-	get(v1, "/usage", showUsage(limiter, subject, cfg.tiers))
+	get(v1, "/usage", showUsage(limiter, subject, cfg))
 	asking := v1.Group("", append(limits.asking, readBody)...)
 	for path, answer := range models.asking {
 		asking.POST(path, answer)

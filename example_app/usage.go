@@ -42,12 +42,16 @@ type usageBudget struct {
 func newUsageReport(subject ginlimit.Subject, decisions []ginlimit.Decision) usageReport {
 	report := usageReport{"usage", subject.UserID, subject.Tier, []usageBudget{}}
 	for _, d := range decisions {
-		report.Budgets = append(report.Budgets, usageBudget{
-			Window: windowName(d), RetryAfter: d.RetryAfterSeconds(),
-			Limit: amount(d, d.Limit), Used: amount(d, d.Limit-d.Remaining), Remaining: amount(d, d.Remaining),
-		})
+		report.Budgets = append(report.Budgets, newUsageBudget(d))
 	}
 	return report
+}
+
+func newUsageBudget(d ginlimit.Decision) usageBudget {
+	return usageBudget{
+		Window: windowName(d), RetryAfter: d.RetryAfterSeconds(),
+		Limit: amount(d, d.Limit), Used: amount(d, d.Limit-d.Remaining), Remaining: amount(d, d.Remaining),
+	}
 }
 
 // amount is a number of what a decision is about. Money is in millionths there.
@@ -84,17 +88,19 @@ func windowName(d ginlimit.Decision) string {
 	}
 }
 
-// showUsage answers GET /v1/usage with the caller's budgets. It takes nothing, so asking costs nothing.
-func showUsage(
-	limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, table *tiers.Store,
-) gin.HandlerFunc {
+// showUsage answers GET /v1/usage with the caller's budgets, and what the provider's caps leave for the
+// caller's tier. It takes nothing, so asking costs nothing.
+func showUsage(limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, cfg config) gin.HandlerFunc {
 	var logged logRate
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
 		subject, err := resolver.ResolveTier(c)
-		var decisions []ginlimit.Decision
+		var decisions, shared []ginlimit.Decision
 		if err == nil {
-			decisions, err = limiter.Usage(ctx, countedAs(subject.UserID), table.Lookup(subject.Tier))
+			decisions, err = limiter.Usage(ctx, countedAs(subject.UserID), cfg.tiers.Lookup(subject.Tier))
+		}
+		if err == nil && cfg.upstreamCap != nil {
+			shared, err = limiter.UpstreamUsage(ctx, *cfg.upstreamCap, subject.Tier)
 		}
 		if err != nil {
 			if ctx.Err() == nil && logged.allow() { // otherwise the client has left, and nothing failed
@@ -105,6 +111,8 @@ func showUsage(
 			return
 		}
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, newUsageReport(subject, decisions))
+		report := newUsageReport(subject, decisions)
+		report.Budgets = append(report.Budgets, upstreamBudgets(shared)...)
+		c.JSON(http.StatusOK, report)
 	}
 }
