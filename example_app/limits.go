@@ -16,7 +16,9 @@ type limits struct {
 	other  gin.HandlersChain // of what does not, a list of models say
 }
 
-func newLimits(cfg config, limiter *ginlimit.Limiter, subject ginlimit.TierResolver) limits {
+func newLimits(
+	cfg config, limiter *ginlimit.Limiter, subject ginlimit.TierResolver, watch ginlimit.Observer,
+) limits {
 	options := []openai.Option{openai.WithPrices(cfg.prices), openai.WithMaxBody(cfg.maxBody)}
 	// A failure of the provider is none of the caller's, and costs nothing.
 	refund := ginlimit.WithRefundOn(func(c *gin.Context) bool {
@@ -29,7 +31,7 @@ func newLimits(cfg config, limiter *ginlimit.Limiter, subject ginlimit.TierResol
 		asking = append(asking, ginlimit.WithUpstream(*cfg.upstreamCap))
 	}
 	policy := cfg.failurePolicy.option()
-	observe := ginlimit.WithObserver(ginlimit.ObserverFunc(noteDecision))
+	observe := ginlimit.WithObserver(watch)
 	return limits{
 		asking: gin.HandlersChain{
 			ginlimit.New(limiter, subject, append(asking, ginlimit.WithAtomicWindows(), refund, policy, observe)...),

@@ -21,7 +21,8 @@ type backend struct {
 func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	auth := cfg.callers.authenticate
 	subject := ginlimit.FromContext(userKey, tierKey)
-	limits := newLimits(cfg, limiter, subject)
+	watch := newWatcher(limiter)
+	limits := newLimits(cfg, limiter, subject, watch)
 	models := newBackend(cfg)
 
 	router := gin.New()
@@ -31,6 +32,7 @@ func newRouter(cfg config, limiter *ginlimit.Limiter) http.Handler {
 	unlogged := router.Group("", recovery, endStalled(cfg.stallTime)) // asked again and again, by nobody's key
 	get(unlogged, "/healthz", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	get(unlogged, "/readyz", showReadiness(limiter, cfg))
+	get(unlogged, "/metrics", watch.showMetrics())
 	mountPage(unlogged, cfg)
 	router.Use(logRequest, recovery, endStalled(cfg.stallTime))
 	mountAdmin(router, cfg, limiter)
