@@ -15,8 +15,16 @@ func TestMetrics(t *testing.T) {
 	}
 	got := a.send(t, "GET", "/metrics", "", "")
 	require.Equal(t, 200, got.status)
-	require.Regexp(t, `(?m)^ginlimit_decisions_total\{[^}]*outcome="admitted"[^}]*tier="free"[^}]*\} 5$`, got.body)
-	require.Regexp(t, `(?m)^ginlimit_decisions_total\{[^}]*outcome="rejected"[^}]*tier="free"[^}]*\} 1$`, got.body)
+	require.Regexp(
+		t,
+		`(?m)^ginlimit_decisions_total\{[^}]*outcome="admitted"[^}]*tier="free"[^}]*\} 5$`,
+		got.body,
+	)
+	require.Regexp(
+		t,
+		`(?m)^ginlimit_decisions_total\{[^}]*outcome="rejected"[^}]*tier="free"[^}]*\} 1$`,
+		got.body,
+	)
 	require.Contains(t, got.body, "go_goroutines ")
 	require.NotContains(t, got.body, "user_free")
 	require.NotContains(t, got.body, freeKey)
