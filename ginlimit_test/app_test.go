@@ -120,8 +120,8 @@ func TestApp(t *testing.T) {
 		server := redistest.Start(t)
 		server.Stop()
 		app := apptest.Start(t, binary, "REDIS_URL="+server.URL())
-		down := func() {
-			resp := call(t, app, "sk-free-demo", "Hello there")
+		down := func() { // to a caller who is not known to be rejected anyway
+			resp := call(t, app, "sk-enterprise-demo", "Hello there")
 			require.Equal(t, 503, resp.StatusCode, resp.body)
 			require.Equal(t, "1", resp.Header.Get("Retry-After"))
 			require.NotContains(t, resp.body, server.Addr)

@@ -50,7 +50,10 @@ func openTab(t *testing.T, url string, width, height int64, scheme string, expec
 		}
 	}()
 	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"}, // a screenshot shows where bars end
+		},
 	})
 	require.NoError(t, err)
 	b.do(t, chromedp.EmulateViewport(width, height), chromedp.Navigate(url))

@@ -122,6 +122,23 @@ func TestOwnKey(t *testing.T) {
 	b.do(t, chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS("#key-form")))
 }
 
+// The provider's cap is shown as far as a tier may use it, and the shares of the tiers.
+func TestProvidersCap(t *testing.T) {
+	app := apptest.Start(t, apptest.Build(t), "UPSTREAM_PER_MINUTE=10", "UPSTREAM_SHARES=free=0.3,pro=0.6")
+	b := openTab(t, app.URL, 360, 740, "light", 503)
+	const cap = `#upstream-budgets [data-window="upstream-minute"]`
+	b.wait(t, cap, "requests per minute\n3 of 3 left")
+	require.Contains(t, b.text(t, "#shares"), "free 30 %, pro 60 %")
+	b.click(t, "#burst")
+	b.wait(t, "#notice", "The provider is at its capacity.")
+	b.wait(t, "#decisions li", "503 unavailable")
+	b.wait(t, cap, "0 of 3 left")
+	b.wait(t, minute, "2 of 5 left")
+	b.click(t, `#tiers input[value="pro"]`)
+	b.wait(t, cap, "3 of 6 left")
+	b.screenshot(t, "page-cap")
+}
+
 // Everything can be reached and done by keyboard, and everything has a name for a screen reader.
 func TestKeyboardAndScreenReader(t *testing.T) {
 	app := apptest.Start(t, apptest.Build(t))
