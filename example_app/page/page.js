@@ -293,7 +293,7 @@ function addDecision(res, stream) {
   summary.append(
     element("time", now.toLocaleTimeString("en-GB"), { datetime: now.toISOString() }),
     element("span", `${res.status} ${statusName(res.status)}`, { class: "status", "data-ok": res.ok }),
-    element("span", stream ? "stream" : "chat"),
+    element("span", `${$("tier").textContent}, ${stream ? "stream" : "chat"}`),
   );
   if (h("X-RateLimit-Window")) {
     const left = `${h("X-RateLimit-Remaining")} of ${h("X-RateLimit-Limit")} left`;

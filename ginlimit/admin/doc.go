@@ -11,8 +11,9 @@
 //	PUT    /kill-switch                  {"on": true, "reason": "…", "expires_in": 900}, in seconds
 //
 // A user's id is the one that the resolver returned: "user_8421", "ip/203.0.113.7" of ginlimit.ByClientIP. An
-// id of another resolver that begins so is counted as ip%2F…, and found under that. A
-// window is minute, hour, day, month or a number of seconds, and may be repeated; without one all four are
+// id of another resolver that begins so is counted as ip%2F…, and found under that.
+//
+// A window is minute, hour, day, month or a number of seconds, and may be repeated; without one all four are
 // reset. Requests under way stay counted, and so does what scopes count: they have routes of their own, by
 // Routes with limiter.Scope(name).
 //
