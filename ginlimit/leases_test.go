@@ -81,10 +81,12 @@ func TestALongStreamKeepsItsSlot(t *testing.T) {
 		}()
 		for range int(lasts / time.Second) {
 			time.Sleep(time.Second)
+			synctest.Wait()
 			require.Equal(t, http.StatusTooManyRequests, send("alice", 0))
 			require.Equal(t, http.StatusOK, send("bob", 0))
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.True(t, done)
 		require.Equal(t, http.StatusOK, send("alice", 0))
 	})
@@ -100,6 +102,7 @@ func TestOneRenewalATick(t *testing.T) {
 			go send(strconv.Itoa(i), 22*time.Second)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, []int{300, 300, 300, 300}, kept.calls)
 		for _, left := range kept.deadline {
 			require.Equal(t, renewInterval, left)
@@ -119,12 +122,14 @@ func TestAFailedRenewalCostsNoSlot(t *testing.T) {
 		kept.fail = true
 		go send("alice", 30*time.Second)
 		time.Sleep(6 * time.Second) // one has failed
+		synctest.Wait()
 		require.Len(t, kept.calls, 1)
 		kept.mu.Lock()
 		kept.fail = false
 		kept.mu.Unlock()
 		for range 22 {
 			time.Sleep(time.Second)
+			synctest.Wait()
 			require.Equal(t, http.StatusTooManyRequests, send("alice", 0))
 		}
 	})
@@ -138,8 +143,10 @@ func TestAHolderThatDiesLosesItsSlot(t *testing.T) {
 		kept.fail = true
 		go send("alice", time.Minute)
 		time.Sleep(budget.LeaseTime - time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, http.StatusTooManyRequests, send("alice", 0))
 		time.Sleep(time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, http.StatusOK, send("alice", 0))
 	})
 }
