@@ -148,6 +148,7 @@ func writeRatios(w io.Writer, ratios []ratio) {
 // ratios are those of decisions and of HTTP.
 func (c comparison) ratios() []ratio {
 	one, two, web := c.bestPeer(groupOne), c.bestPeer(groupTwo), c.bestPeer(groupHTTP)
+	full := c.bestPeer(groupRejected)
 	none := c.find(groupHTTP, noLimiter, false)
 	ours, alone := c.find(groupOne, ginlimitSeparate, false), c.find(groupOne, ginlimitAlone, false)
 	rates := func(what string, a, b *result, want float64) ratio {
@@ -175,6 +176,8 @@ func (c comparison) ratios() []ratio {
 		waits("one window, a lone caller, p50: ours, one by one / ours", p50,
 			c.find(groupLone, ginlimitAlone, false), c.find(groupLone, ginlimitSeparate, false), 0.95),
 		waits("one window, p99: ours, one by one / ours", p99, alone, ours, 1.0),
+		rates("rejected, one window, decisions/s: ours, rejection cache / best peer, plain client"+named(full),
+			c.find(groupRejected, ginlimitCached, false), full, 20),
 	}
 }
 

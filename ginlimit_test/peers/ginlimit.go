@@ -35,6 +35,16 @@ var ginlimitAlone = limiter{
 	},
 }
 
+// ginlimitCached repeats known rejections from its memory.
+var ginlimitCached = limiter{
+	name:      "ginlimit, rejection cache",
+	commands:  map[string]float64{"evalsha": 1},
+	plainOnly: true,
+	one: func(rdb redis.UniversalClient, w window) (decide, error) {
+		return check(ginlimit.NewLimiter(rdb, ginlimit.WithRejectionCache(100_000)), w), nil
+	},
+}
+
 // ginlimitAtomic decides both windows, all or none, in one script. That is the middleware's way, so each
 // decision here pays for a request and its answer, without a network.
 var ginlimitAtomic = limiter{

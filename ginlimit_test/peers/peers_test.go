@@ -79,7 +79,7 @@ func TestReport(t *testing.T) {
 	}
 	_, ratios, found := strings.Cut(md, "### Ratios")
 	require.True(t, found)
-	require.Equal(t, 10, strings.Count(ratios, "\n| ")-1, "those to be shown, below their header: %s", ratios)
+	require.Equal(t, 11, strings.Count(ratios, "\n| ")-1, "those to be shown, below their header: %s", ratios)
 	require.NotContains(t, ratios, "not measured")
 }
 

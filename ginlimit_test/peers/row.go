@@ -79,7 +79,7 @@ func rows(part string, o options) (all []row, slices int, err error) {
 	add(row{group: groupOne, windows: []window{perMinute}}, alone...)
 	add(row{group: groupLone, windows: []window{perMinute}, callers: 1}, ginlimitAlone, ginlimitSeparate)
 	add(row{group: groupTwo, windows: []window{perMinute, perDay}}, onTwo...)
-	add(row{group: groupRejected, windows: []window{tight}, full: true}, onOne...)
+	add(row{group: groupRejected, windows: []window{tight}, full: true}, append(onOne, ginlimitCached)...)
 	add(row{group: groupHTTP, http: true}, noLimiter)
 	add(row{group: groupHTTP, windows: []window{perMinute, perDay}, http: true}, onTwo...)
 	return all, o.slices, nil
