@@ -68,9 +68,9 @@ type Limiter struct {
 //
 // Decisions that are asked for at the same time go to a single server together, in one script execution; a
 // lone one goes at once. Each has its own reply and its own error. That needs all keys on one server: it is
-// so with a *redis.Client, Sentinel included. A Cluster or Ring, a client of an unknown type and WithHashTags
-// send each decision by itself. A Cluster that a *redis.Client takes for a server refuses the first group;
-// then each goes by itself too, after one warning.
+// so with a *redis.Client, Sentinel included. A Cluster or Ring, a client of an unknown type, WithHashTags
+// and WithClock send each decision by itself. A Cluster that a *redis.Client takes for a server refuses the
+// first group; then each goes by itself too, after one warning.
 func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	mustNotBeNil("NewLimiter: rdb", rdb)
 	c := newLimiterConfig("NewLimiter", opts)
@@ -81,7 +81,9 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	if c.replicas != 1 {
 		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
 	}
-	store := redisstore.New(rdb, c.clock, redisstore.OneServer(rdb) && !c.names.HashTags)
+	// A decision that waited would bring the time of before, by which others may have left the window already.
+	oneServer := redisstore.OneServer(rdb) && !c.names.HashTags && c.clock == nil
+	store := redisstore.New(rdb, c.clock, oneServer)
 	l := newLimiter(store, c)
 	l.redis = store
 	heeds, known := redisstore.HeedsDeadlines(rdb)
