@@ -68,7 +68,8 @@ func (f *File) Watch(ctx context.Context, report func(*tiers.Store, error)) erro
 	}
 	defer events.Close()
 	w := watcher{File: f, events: events, report: report}
-	if err := w.follow(); err != nil {
+	// A directory may be replaced at this very moment: the first look, at once, follows the new one.
+	if err := w.follow(); err != nil && len(events.WatchList()) == 0 {
 		return err
 	}
 
