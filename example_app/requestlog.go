@@ -77,9 +77,9 @@ func logRequest(c *gin.Context) {
 // eventWindow names the window of an event's decision as GET /v1/usage does.
 func eventWindow(e ginlimit.Event) string {
 	if e.Outcome == ginlimit.UpstreamFull {
-		return "upstream-" + windowName(e.Decision)
+		return "upstream-" + e.Decision.Name()
 	}
-	return windowName(e.Decision)
+	return e.Decision.Name()
 }
 
 // wait is how many seconds the caller was asked to wait.

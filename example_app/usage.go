@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -49,7 +47,7 @@ func newUsageReport(subject ginlimit.Subject, decisions []ginlimit.Decision) usa
 
 func newUsageBudget(d ginlimit.Decision) usageBudget {
 	return usageBudget{
-		Window: windowName(d), RetryAfter: d.RetryAfterSeconds(),
+		Window: d.Name(), RetryAfter: d.RetryAfterSeconds(),
 		Limit: amount(d, d.Limit), Used: amount(d, d.Limit-d.Remaining), Remaining: amount(d, d.Remaining),
 	}
 }
@@ -71,21 +69,6 @@ func countedAs(user string) string {
 		}
 	}
 	return user
-}
-
-// windowName is what the limiter's headers call the window of a decision.
-func windowName(d ginlimit.Decision) string {
-	names := map[time.Duration]string{
-		time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day", 30 * 24 * time.Hour: "month",
-	}
-	switch name := cmp.Or(names[d.Window], d.Window.String()); {
-	case d.Budget == "":
-		return name
-	case d.Window == 0:
-		return d.Budget
-	default:
-		return d.Budget + "-" + name
-	}
 }
 
 // showUsage answers GET /v1/usage with the caller's budgets, and what the provider's caps leave for the

@@ -37,15 +37,14 @@ type usageBudget struct {
 }
 
 func newUsageBudget(d ginlimit.Decision) usageBudget {
-	unit := budget.Unit(d.Budget)
 	amount := func(n int) json.Number {
-		if unit == budget.Spend {
+		if budget.Unit(d.Budget) == budget.Spend {
 			return json.Number(tiers.Money(n).String())
 		}
 		return json.Number(strconv.Itoa(n))
 	}
 	return usageBudget{
-		Window: budget.Dimension{Window: d.Window, Unit: unit}.String(),
+		Window: d.Name(),
 		Limit:  amount(d.Limit), Used: amount(d.Limit - d.Remaining), Remaining: amount(d.Remaining),
 		RetryAfter: d.RetryAfterSeconds(),
 	}
