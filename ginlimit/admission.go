@@ -53,7 +53,7 @@ type Admission struct {
 }
 
 // word is what a handler has recorded for a request.
-type word int
+type word uint8
 
 const (
 	saidNothing word = iota

@@ -87,7 +87,7 @@ func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
 	ctx := context.Background()
 	var r request
 	r.init()
-	rejected, left, err := r.decide(
+	rejected, err := r.decide(
 		ctx,
 		l,
 		p,
@@ -98,10 +98,10 @@ func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if rejected.known {
-		return rejected.Decision
+	if rejected.claim != nil {
+		return rejected.decision()
 	}
-	return left.first().Decision
+	return tightestOf(r.found).first()
 }
 
 func measure(b *testing.B, srv *redistest.Server, decide func(user string)) {

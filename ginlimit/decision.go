@@ -38,7 +38,7 @@ func (d Decision) Name() string {
 	if d.Window == 0 && d.Budget == "" {
 		return ""
 	}
-	return budget.Dimension{Window: d.Window, Unit: budget.Unit(d.Budget)}.String()
+	return budget.Dimension{Window: d.Window, Unit: budget.UnitOf(d.Budget)}.String()
 }
 
 // decision is the verdict of a scope's budget.
@@ -49,60 +49,7 @@ func decision(scope string, b budget.Budget, v budget.Verdict) Decision {
 		Remaining:  v.Remaining(b.Limit),
 		RetryAfter: v.RetryAfter,
 		Window:     b.Window,
-		Budget:     string(b.Unit),
+		Budget:     b.Unit.String(),
 		Scope:      scope,
 	}
-}
-
-// tightest is the decision with the least remaining of all that were added. On a tie the shorter window
-// counts, then the one that was added first.
-type tightest struct {
-	Decision
-	known bool // there was one
-}
-
-// add reports whether d is now the tightest.
-func (t *tightest) add(d Decision) bool {
-	if t.known && (d.Remaining > t.Remaining || d.Remaining == t.Remaining && d.Window >= t.Window) {
-		return false
-	}
-	t.Decision, t.known = d, true
-	return true
-}
-
-// left is what decisions have left of the budgets of each kind.
-type left struct{ requests, tokens, spend tightest }
-
-// add reports whether d is now the tightest of its kind. Requests under way are left out, since their number
-// changes at any moment.
-func (l *left) add(d Decision) bool {
-	switch budget.Unit(d.Budget) {
-	case budget.Requests:
-		return l.requests.add(d)
-	case budget.Tokens:
-		return l.tokens.add(d)
-	case budget.Spend:
-		return l.spend.add(d)
-	}
-	return false
-}
-
-// merge adds what another has left, and returns what is the tightest now.
-func (l *left) merge(more left) (now left) {
-	for _, t := range []tightest{more.requests, more.tokens, more.spend} {
-		if t.known && l.add(t.Decision) {
-			now.add(t.Decision)
-		}
-	}
-	return now
-}
-
-// first is the decision that stands for all: on requests, if there is one.
-func (l *left) first() tightest {
-	for _, t := range []tightest{l.requests, l.tokens, l.spend} {
-		if t.known {
-			return t
-		}
-	}
-	return tightest{}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
 // WithHeaders sets the dialects in which responses tell what is left, all of them together; the default is
@@ -101,18 +102,20 @@ func (r *requestOn) speak(d dialects) {
 // tell sets the headers of all limiters that the request has met so far. Rejection is the decision that has
 // rejected it, if one has.
 func (r *requestOn) tell(h http.Header, rejection *Decision, now func() time.Time) {
-	var said headers.Response
-	if len(r.dialects) == 1 && r.dialects[0] == headers.Default {
-		said.Requests, said.Tokens = toldTightest(r.left.requests), toldTightest(r.left.tokens)
-		said.Spend = toldTightest(r.left.spend)
-	} else {
-		for _, f := range r.found {
-			f.givenBack = f.givenBack || rejection != nil
-			said.Budgets = headers.Merge(said.Budgets, f.budgets())
+	if rejection != nil {
+		for i := range r.found {
+			r.found[i].givenBack = true
 		}
-		said.Requests = tightestOf(said.Budgets, headers.Requests)
-		said.Tokens = tightestOf(said.Budgets, headers.Tokens)
-		said.Spend = tightestOf(said.Budgets, headers.Spend)
+	}
+	tightest := tightestOf(r.found)
+	said := headers.Response{
+		Requests: tightest.told(budget.Requests), Tokens: tightest.told(budget.Tokens),
+		Spend: tightest.told(budget.Spend),
+	}
+	if len(r.dialects) != 1 || r.dialects[0] != headers.Default { // that needs no more
+		for i := range r.found {
+			said.Budgets = headers.Merge(said.Budgets, r.found[i].budgets())
+		}
 		said.Now = now()
 	}
 	if rejection != nil {
@@ -127,7 +130,7 @@ func (r *requestOn) tell(h http.Header, rejection *Decision, now func() time.Tim
 		}
 	}
 	for _, d := range r.dialects {
-		d.Write(h, said)
+		d.Write(h, &said)
 	}
 }
 

@@ -46,7 +46,7 @@ type asked struct {
 	user     string // encoded
 	tier     tiers.Tier
 	route    string
-	estimate func(most Usage) (Usage, error) // asked once, where a budget needs it
+	estimate func(most Usage) (Usage, error) // of WithUsage, or nil; asked once, where a budget needs it
 	weigh    func() (int, error)             // of WithWeight, or nil
 	others   []other                         // of WithScopeFor
 }
@@ -61,9 +61,8 @@ type other struct {
 // otherPlans are the plans of the subjects of a WithScopeFor, by the limiter and by that of FailLocal.
 type otherPlans struct{ own, local plans }
 
-// planOf is all that a request must meet.
-func (a asked) planOf(l *Limiter, of plans, others func(*otherPlans) plans) plan {
-	p := of.of(a.tier)
+// with adds to the user's plan what the other subjects must meet.
+func (a *asked) with(p plan, l *Limiter, others func(*otherPlans) plans) plan {
 	for _, o := range a.others {
 		if o.owner != "" {
 			p = p.with(others(o.plans).of(o.tier), o.owner, !l.names.HashTags)
@@ -74,24 +73,23 @@ func (a asked) planOf(l *Limiter, of plans, others func(*otherPlans) plans) plan
 
 // answer is what a decision has found.
 type answer struct {
-	left      left
-	rejection Decision // where the request was rejected, or would have been
+	rejection rejection // where the request was rejected, or would have been
 	tier      tiers.Tier
 	reserved  Usage // of a request that passes
 }
 
 // decide decides a request. Of one that does not pass nothing stays counted.
-func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, ending) {
+func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, ending) {
 	event := Event{Route: a.route}
 	table := e.tables.now(ctx)
-	event.Tier, event.UnknownTier = e.knownTier(ctx, table, a.tier)
-	plan := a.planOf(e.limiter, table.plans, func(o *otherPlans) plans { return o.own })
+	var plan plan
+	plan, event.Tier, event.UnknownTier = e.planOf(ctx, table, a.tier)
+	plan = a.with(plan, e.limiter, func(o *otherPlans) plans { return o.own })
 	if e.limiter.kill.on() {
-		full := plan.full()
 		r.found = append(r.found, finding{plan: plan, bypassed: true})
 		event.Outcome = Bypassed
-		e.observe(ctx, event, full.first().Decision)
-		return answer{left: full}, pass
+		e.observePassed(ctx, event, r)
+		return answer{}, pass
 	}
 	costs, err := e.costs(plan, a)
 	if err != nil && e.shadow && ended(ctx) == nil {
@@ -107,7 +105,7 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 
 	deadline, before := e.limiter.deadline(ctx, shared), len(r.held)
 	began := e.observer.begin()
-	rejected, all, err := r.decide(ctx, e.limiter, plan, a.user, costs, deadline)
+	rejected, err := r.decide(ctx, e.limiter, plan, a.user, costs, deadline)
 	e.observer.store(ctx, a.route, began, err)
 	switch ended(ctx) { // the request itself, which is no failure of Redis
 	case nil:
@@ -137,48 +135,45 @@ func (e *engine) decide(ctx context.Context, r *request, a asked) (answer, endin
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		plan = a.planOf(e.local, table.localPlans, func(o *otherPlans) plans { return o.local })
+		plan = a.with(table.localPlans.of(a.tier), e.local, func(o *otherPlans) plans { return o.local })
 		if costs.weight == 0 {
 			plan = plan.weightless()
 		}
-		rejected, all, _ = r.decide(ctx, e.local, plan, a.user, costs, time.Time{})
+		rejected, _ = r.decide(ctx, e.local, plan, a.user, costs, time.Time{})
 	}
-	if rejected.known && e.shadow {
+	if rejected.claim != nil && e.shadow {
 		event.Outcome = ShadowRejected
-		e.observe(ctx, event, rejected.Decision)
-		e.logShadow(ctx, event, rejected.Decision)
+		e.observe(ctx, event, rejected.decision())
+		e.logShadow(ctx, event, rejected.decision())
 		r.giveBack(ctx, before, deadline)
 		r.found[len(r.found)-1].givenBack = true
-		all.add(rejected.Decision)
-		return answer{left: all, rejection: rejected.Decision}, shadowed
+		return answer{rejection: rejected}, shadowed
 	}
-	if rejected.known {
+	if rejected.claim != nil {
 		event.Outcome = Rejected
 		if rejected.upstream {
 			event.Outcome = UpstreamFull
 		}
-		e.observe(ctx, event, rejected.Decision)
+		e.observe(ctx, event, rejected.decision())
 		r.giveBackAll(ctx, deadline)
 		switch {
-		case rejected.tooLarge:
-			return answer{left: all, rejection: rejected.Decision}, tooLarge
+		case rejected.verdict.TooLarge:
+			return answer{rejection: rejected}, tooLarge
 		case rejected.upstream:
-			return answer{left: all, rejection: rejected.Decision}, crowded
+			return answer{rejection: rejected}, crowded
 		}
-		return answer{left: all, rejection: rejected.Decision}, refused
+		return answer{rejection: rejected}, refused
 	}
 	event.Outcome = Admitted
-	tightest := all.first().Decision
-	tightest.Allowed = true // also where every budget is unlimited
-	e.observe(ctx, event, tightest)
-	return answer{left: all, tier: event.Tier, reserved: costs.Usage}, pass
+	e.observePassed(ctx, event, r)
+	return answer{tier: event.Tier, reserved: costs.Usage}, pass
 }
 
 // maxWeight bounds what one request can cost: each part of it is an entry of a log.
 const maxWeight = 1000
 
 // costs are what the request takes.
-func (e *engine) costs(p plan, a asked) (c costs, err error) {
+func (e *engine) costs(p plan, a *asked) (c costs, err error) {
 	c.weight = 1
 	if a.weigh != nil {
 		if c.weight, err = a.weigh(); err != nil {
@@ -188,11 +183,13 @@ func (e *engine) costs(p plan, a asked) (c costs, err error) {
 			return c, fmt.Errorf("weight %d is not from 0 to %d", c.weight, maxWeight)
 		}
 	}
-	if most, ok := p.estimated(); ok {
-		if c.Usage, err = a.estimate(most); err != nil {
-			return c, err
+	if a.estimate != nil {
+		if most, ok := p.estimated(); ok {
+			if c.Usage, err = a.estimate(most); err != nil {
+				return c, err
+			}
+			c.Usage = c.Usage.bounded()
 		}
-		c.Usage = c.Usage.bounded()
 	}
 	return c, nil
 }
@@ -244,6 +241,15 @@ func (e *engine) observe(ctx context.Context, event Event, d Decision) {
 	if e.observer.each != nil {
 		event.Decision = d
 		e.observer.each.Observe(ctx, event)
+	}
+}
+
+// observePassed tells of a request that passes, with the tightest of the budgets that were found last.
+func (e *engine) observePassed(ctx context.Context, event Event, r *request) {
+	if e.observer.each != nil {
+		tightest := tightestOf(r.found[len(r.found)-1:]).first()
+		tightest.Allowed = true // also where every budget is unlimited
+		e.observe(ctx, event, tightest)
 	}
 }
 

@@ -24,33 +24,96 @@ func (f *finding) add(verdicts []budget.Verdict) {
 	f.verdicts = append(f.verdicts, verdicts...)
 }
 
-// budgets are all budgets of the plan, as a response tells of them.
-func (f finding) budgets() []headers.Budget {
-	var all []headers.Budget
+// each yields the plan's budgets that clients are told of, and what is left of each now. Those behind a
+// rejection were not asked.
+func (f *finding) each(yield func(c *plannedClaim, v budget.Verdict, asked bool)) {
 	decided := len(f.verdicts)
-	taken := decided > 0 && (len(f.plan) > 1 || f.verdicts[decided-1].Allowed)
+	gone := f.givenBack && decided > 0 && (len(f.plan) > 1 || f.verdicts[decided-1].Allowed)
 	i := 0
-	for _, s := range f.plan {
-		for _, c := range s.claims {
-			v, asked := budget.Verdict{Allowed: true}, f.bypassed
+	for s := range f.plan {
+		claims := f.plan[s].claims
+		for j := range claims {
+			c, v, asked := &claims[j], budget.Verdict{Allowed: true}, f.bypassed
 			if i < decided {
 				v, asked = f.verdicts[i], true
 			}
 			i++
-			if c.budget.Limit == budget.NoLimit || s.upstream {
+			if c.budget.Limit == budget.NoLimit || f.plan[s].upstream {
 				continue
 			}
-			if taken && f.givenBack && v.Allowed {
-				v.Used -= f.costs.of(c.budget)
+			if gone && v.Allowed {
+				v.Used -= f.costs.of(c.budget.Unit)
 			}
-			b := told(decision(c.scope, c.budget, v))
-			if b.Asked = asked; !asked {
-				b.Remaining, b.Reset = 0, 0
-			}
-			all = append(all, b)
+			yield(c, v, asked)
 		}
 	}
+}
+
+// budgets are the budgets of each, as a response tells of them.
+func (f *finding) budgets() (all []headers.Budget) {
+	f.each(func(c *plannedClaim, v budget.Verdict, asked bool) {
+		b := c.toldOf(v)
+		if b.Asked = asked; !asked {
+			b.Remaining, b.Reset = 0, 0
+		}
+		all = append(all, b)
+	})
 	return all
+}
+
+// tightest is of each unit the budget with the least remaining. On a tie the shorter window counts, then the
+// one that was asked first. Requests under way are left out, since their number changes at any moment.
+type tightest [budget.Spend + 1]struct {
+	claim   *plannedClaim // nil: there is none
+	verdict budget.Verdict
+}
+
+// tightestOf looks at all budgets that were asked.
+func tightestOf(found []finding) (t tightest) {
+	for i := range found {
+		found[i].each(func(c *plannedClaim, v budget.Verdict, asked bool) {
+			if !asked || int(c.budget.Unit) >= len(t) {
+				return
+			}
+			least := &t[c.budget.Unit]
+			if least.claim != nil {
+				before, now := least.verdict.Remaining(least.claim.budget.Limit), v.Remaining(c.budget.Limit)
+				if now > before || now == before && c.budget.Window >= least.claim.budget.Window {
+					return
+				}
+			}
+			least.claim, least.verdict = c, v
+		})
+	}
+	return t
+}
+
+// told is the budget of a unit as responses tell of it; the zero Budget where there is none.
+func (t *tightest) told(u budget.Unit) headers.Budget {
+	if c := t[u].claim; c != nil {
+		return c.toldOf(t[u].verdict)
+	}
+	return headers.Budget{}
+}
+
+// first is the decision that stands for all: on requests, if there is one.
+func (t tightest) first() Decision {
+	for _, least := range t {
+		if c := least.claim; c != nil {
+			return c.decision(least.verdict)
+		}
+	}
+	return Decision{}
+}
+
+// toldOf is a verdict on the claim as responses tell of it.
+func (c *plannedClaim) toldOf(v budget.Verdict) headers.Budget {
+	b := c.told
+	b.Remaining = v.Remaining(b.Limit)
+	if !v.Allowed {
+		b.Reset = v.RetryAfter
+	}
+	return b
 }
 
 // told is a decision as responses tell of it.
@@ -66,26 +129,4 @@ func told(d Decision) headers.Budget {
 		Name: d.Name(), Scope: d.Scope, Unit: unit, Window: d.Window,
 		Limit: d.Limit, Remaining: d.Remaining, Reset: max(0, reset), Asked: true,
 	}
-}
-
-// toldTightest is a tightest decision as responses tell of it; the zero Budget where there is none.
-func toldTightest(t tightest) headers.Budget {
-	if !t.known {
-		return headers.Budget{}
-	}
-	return told(t.Decision)
-}
-
-// tightestOf is the tightest of the budgets of a unit that were asked, in the order of left.
-func tightestOf(budgets []headers.Budget, unit headers.Unit) (found headers.Budget) {
-	for _, b := range budgets {
-		if b.Unit != unit || !b.Asked {
-			continue
-		}
-		if found.Name == "" || b.Remaining < found.Remaining ||
-			b.Remaining == found.Remaining && b.Window < found.Window {
-			found = b
-		}
-	}
-	return found
 }

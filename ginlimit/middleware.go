@@ -188,11 +188,9 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 		return m.failLookup(c, r, err)
 	}
 	found := len(r.found)
-	answer, ending := m.decide(ctx, &r.request, a)
+	answer, ending := m.decide(ctx, &r.request, &a)
 	if m.dialects.silent() {
 		r.found = r.found[:min(found, len(r.found))]
-	} else {
-		r.left.merge(answer.left)
 	}
 	switch ending {
 	case gone:
@@ -202,16 +200,16 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	case invalid:
 		return m.refuse(c, r, invalidRequest)
 	case crowded:
-		return m.refuse(c, r, upstreamFull(answer.rejection))
+		return m.refuse(c, r, upstreamFull(answer.rejection.decision()))
 	case tooLarge:
-		return m.refuse(c, r, exceedsBudget(answer.rejection))
+		return m.refuse(c, r, exceedsBudget(answer.rejection.decision()))
 	case refused:
-		return m.reject(c, r, answer.rejection)
+		return m.reject(c, r, answer.rejection.decision())
 	}
 	if !m.dialects.silent() {
 		r.tell(c.Writer.Header(), nil, m.limiter.kill.now)
 		if ending == shadowed {
-			c.Header(HeaderShadow, headers.PolicyName(told(answer.rejection)))
+			c.Header(HeaderShadow, headers.PolicyName(answer.rejection.claim.told))
 		}
 	}
 	if m.observer.settled != nil && answer.reserved != (Usage{}) {

@@ -16,21 +16,19 @@ const (
 // deadline is when a decision that begins now must have ended, giving back included: after the limiter's
 // timeout, or earlier where the caller has less time. The zero time is no deadline.
 func (l *Limiter) deadline(ctx context.Context, p portion) time.Time {
+	callers, bounded := ctx.Deadline()
+	if l.local || l.timeout <= 0 && !bounded {
+		return time.Time{}
+	}
 	now := time.Now()
-	var deadline time.Time
-	if l.timeout > 0 {
-		deadline = now.Add(l.timeout)
-	}
-	if l.local {
-		return deadline
-	}
-	if callers, ok := ctx.Deadline(); ok {
-		callers = now.Add(callers.Sub(now) / 5 * time.Duration(p))
-		if deadline.IsZero() || callers.Before(deadline) {
-			return callers
+	left := l.timeout
+	if bounded {
+		callersLeft := callers.Sub(now) / 5 * time.Duration(p)
+		if left <= 0 || callersLeft < left {
+			left = callersLeft
 		}
 	}
-	return deadline
+	return now.Add(left)
 }
 
 // lessReserve is the deadline of a decision that may have something to give back. A fifth of the time is kept

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
@@ -33,29 +34,47 @@ type plannedClaim struct {
 	scope  string
 	tail   string // of its key: what stands after the owner
 	budget budget.Budget
+	told   headers.Budget // as responses tell of it, when nothing is taken
 }
+
+func newClaim(owner, scope, tail string, b budget.Budget) plannedClaim {
+	return plannedClaim{owner, scope, tail, b, told(decision(scope, b, budget.Verdict{Allowed: true}))}
+}
+
+func (c *plannedClaim) decision(v budget.Verdict) Decision { return decision(c.scope, c.budget, v) }
 
 // of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
 // allocation. What costs nothing in requests is not asked for.
-func (s step) of(user string, costs costs, claims []budget.Claim) []budget.Claim {
+func (s *step) of(user string, costs *costs, claims []budget.Claim) []budget.Claim {
 	size := 0
-	for _, c := range s.claims {
+	for i := range s.claims {
+		c := &s.claims[i]
 		size += len(s.head) + len(c.owner) + len(user) + len(c.tail)
 	}
 	var joined strings.Builder
 	joined.Grow(size)
-	for _, c := range s.claims {
+	for i := range s.claims {
+		c := &s.claims[i]
 		joined.WriteString(s.head)
-		joined.WriteString(cmp.Or(c.owner, user))
+		joined.WriteString(c.ownerOr(user))
 		joined.WriteString(c.tail)
 	}
 	claims, rest := slices.Grow(claims, len(s.claims)), joined.String()
-	for _, c := range s.claims {
-		n := len(s.head) + len(cmp.Or(c.owner, user)) + len(c.tail)
-		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget, Cost: costs.of(c.budget)})
+	for i := range s.claims {
+		c := &s.claims[i]
+		n := len(s.head) + len(c.ownerOr(user)) + len(c.tail)
+		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.budget, Cost: costs.of(c.budget.Unit)})
 		rest = rest[n:]
 	}
 	return claims
+}
+
+// ownerOr is the owner of the claim, encoded.
+func (c *plannedClaim) ownerOr(user string) string {
+	if c.owner != "" {
+		return c.owner
+	}
+	return user
 }
 
 // costs are what a request takes.
@@ -64,9 +83,9 @@ type costs struct {
 	weight int // of requests
 }
 
-// of is what the request takes of a budget.
-func (c costs) of(b budget.Budget) int {
-	switch b.Unit {
+// of is what the request takes of a budget of that unit.
+func (c *costs) of(u budget.Unit) int {
+	switch u {
 	case budget.Tokens:
 		return max(1, c.Tokens)
 	case budget.Spend:
@@ -159,20 +178,16 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, how planning) plan {
 	for _, layer := range layers {
 		for _, b := range budget.Of(layer.tiers.Lookup(t), how.Dimensions) {
 			b.Limit = l.share(b.Limit)
-			claims = append(claims, plannedClaim{"", layer.names.Scope, layer.names.Tail(b.Dimension), b})
+			claims = append(claims, newClaim("", layer.names.Scope, layer.names.Tail(b.Dimension), b))
 		}
 	}
 	if needsLease(claims, how.refunds) {
 		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
-		claims = append(
-			claims,
-			plannedClaim{"", layers[0].names.Scope, layers[0].names.Tail(remembers.Dimension), remembers},
-		)
+		first := layers[0].names
+		claims = append(claims, newClaim("", first.Scope, first.Tail(remembers.Dimension), remembers))
 	}
 	slices.SortStableFunc(claims, func(a, b plannedClaim) int {
-		order := []budget.Unit{budget.Requests, budget.Tokens, budget.Spend, budget.Concurrent}
-		return cmp.Or(cmp.Compare(slices.Index(order, a.budget.Unit), slices.Index(order, b.budget.Unit)),
-			cmp.Compare(a.budget.Window, b.budget.Window))
+		return cmp.Or(cmp.Compare(a.budget.Unit, b.budget.Unit), cmp.Compare(a.budget.Window, b.budget.Window))
 	})
 
 	var p plan
@@ -218,17 +233,4 @@ func (p plan) estimated() (most Usage, ok bool) {
 		}
 	}
 	return most, ok
-}
-
-// full is what a plan has of which nothing was taken.
-func (p plan) full() (all left) {
-	for _, s := range p {
-		if s.upstream {
-			continue
-		}
-		for _, c := range s.claims {
-			all.add(decision(c.scope, c.budget, budget.Verdict{Allowed: true}))
-		}
-	}
-	return all
 }

@@ -18,8 +18,7 @@ type request struct {
 	id        string // in every window
 	held      []holding
 	doubtful  []holding // of calls that failed, and may have been counted all the same
-	left      left      // by all that admitted
-	found     []finding // by all that decided, for the dialects that tell all of it
+	found     []finding // by all that decided
 	admission Admission
 	over      atomic.Bool // its handlers have returned
 
@@ -32,7 +31,12 @@ type request struct {
 // holding is what one call took for the request.
 type holding struct {
 	limiter *Limiter
-	budget.Admission
+	at      int64 // by the store's clock
+	claims  []budget.Claim
+}
+
+func (r *request) admissionOf(h holding) budget.Admission {
+	return budget.Admission{ID: r.id, At: h.at, Claims: h.claims}
 }
 
 // init gives a zero request its id.
@@ -43,12 +47,14 @@ func (r *request) init() {
 }
 
 // decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
-// decision that rejected, if one did, and what is left by the others. What was taken stays with the request,
+// decision that rejected, if one did, and adds what it found. What was taken stays with the request,
 // but after an error this limiter's share of it goes back: another one may decide now.
 func (r *request) decide(
 	ctx context.Context, l *Limiter, p plan, user string, costs costs, deadline time.Time,
-) (rejected rejection, all left, err error) {
-	before, found := len(r.held), finding{plan: p, costs: costs}
+) (rejected rejection, err error) {
+	before := len(r.held)
+	r.found = append(r.found, finding{plan: p, costs: costs})
+	found := &r.found[len(r.found)-1]
 	until := deadline
 	if before > 0 || len(p) > 1 {
 		until = lessReserve(deadline)
@@ -59,37 +65,38 @@ func (r *request) decide(
 	if before > 0 {
 		store = l.direct // it may be a repeat on a scope of a limiter before, which a full window admits
 	}
-	for _, step := range p {
-		rejected, err = r.take(waiting, l, store, step, user, costs, &all, &found)
+	for i := range p {
+		rejected, err = r.take(waiting, l, store, &p[i], user, found)
 		if err != nil {
 			r.giveBack(ctx, before, deadline)
-			return rejection{}, left{}, err
+			r.found = r.found[:len(r.found)-1]
+			return rejection{}, err
 		}
-		if rejected.known {
+		if rejected.claim != nil {
 			break
 		}
 	}
-	r.found = append(r.found, found)
-	return rejected, all, nil
+	return rejected, nil
 }
 
 // rejection is the decision that rejected, if one did.
 type rejection struct {
-	tightest
-	tooLarge bool // the request is larger than the whole budget
+	claim    *plannedClaim // nil: there was none
+	verdict  budget.Verdict
 	upstream bool // it was the provider's cap
 }
 
-// take decides one step. It returns the decision that rejected, if one did, and adds the others to all.
+func (r rejection) decision() Decision { return r.claim.decision(r.verdict) }
+
+// take decides one step. It returns the decision that rejected, if one did, and adds all verdicts to found.
 func (r *request) take(
-	ctx context.Context, l *Limiter, store budget.Store, s step, user string, costs costs,
-	all *left, found *finding,
+	ctx context.Context, l *Limiter, store budget.Store, s *step, user string, found *finding,
 ) (rejected rejection, err error) {
 	var claims []budget.Claim
 	if r.firstClaims[0].Key == "" { // nobody has taken that room
 		claims = r.firstClaims[:0]
 	}
-	claims = s.of(user, costs, claims)
+	claims = s.of(user, &found.costs, claims)
 	fresh, again := r.divide(l, s, user, claims)
 	var peeked []budget.Verdict // of again
 	if len(again) > 0 {
@@ -98,9 +105,9 @@ func (r *request) take(
 		}
 	}
 	verdicts, at, err := store.Admit(ctx, r.id, fresh)
-	taken := holding{l, budget.Admission{ID: r.id, At: at, Claims: fresh}}
+	taken := holding{l, at, fresh}
 	if err != nil {
-		taken.At = 0
+		taken.at = 0
 		r.doubtful = append(r.doubtful, taken)
 		return rejection{}, err
 	}
@@ -119,12 +126,8 @@ func (r *request) take(
 			}
 			found.verdicts[len(found.verdicts)-len(verdicts)+i] = v
 		}
-		d := decision(s.claims[i].scope, claim.Budget, v)
-		if !d.Allowed {
-			return rejection{tightest{d, true}, v.TooLarge, s.upstream}, nil
-		}
-		if !s.upstream {
-			all.add(d)
+		if !v.Allowed {
+			return rejection{&s.claims[i], v, s.upstream}, nil
 		}
 	}
 	return rejection{}, nil
@@ -135,7 +138,7 @@ func (r *request) take(
 // one of its own. Logs know repeats by themselves.
 func (r *request) divide(
 	l *Limiter,
-	s step,
+	s *step,
 	user string,
 	claims []budget.Claim,
 ) (fresh, again []budget.Claim) {
@@ -175,7 +178,7 @@ func (r *request) divide(
 func (r *request) holds(l *Limiter, key string) bool {
 	return slices.ContainsFunc(r.held, func(h holding) bool {
 		return h.limiter.store == l.store &&
-			slices.ContainsFunc(h.Claims, func(c budget.Claim) bool { return c.Key == key })
+			slices.ContainsFunc(h.claims, func(c budget.Claim) bool { return c.Key == key })
 	})
 }
 
@@ -229,13 +232,13 @@ func (l *Limiter) retake(
 // hold notes what a call took, less what a limiter before holds already.
 func (r *request) hold(h holding) {
 	if len(r.held) > 0 {
-		h.Claims = slices.DeleteFunc(slices.Clone(h.Claims), func(c budget.Claim) bool {
+		h.claims = slices.DeleteFunc(slices.Clone(h.claims), func(c budget.Claim) bool {
 			return r.holds(h.limiter, c.Key)
 		})
 	}
-	if len(h.Claims) > 0 {
+	if len(h.claims) > 0 {
 		r.held = append(r.held, h)
-		h.limiter.leases.hold(leasesOf(h.Admission))
+		h.limiter.leases.hold(leasesOf(r.admissionOf(h)))
 	}
 }
 
@@ -248,7 +251,7 @@ func (r *request) leave(ctx context.Context, l *Limiter) {
 	ctx = context.WithoutCancel(ctx)
 	deadline := l.deadline(ctx, whole)
 	for _, h := range r.doubtful {
-		_ = h.finish(ctx, nil, deadline) // its failure is that of the call before, which is told
+		_ = r.end(ctx, h, nil, deadline) // its failure is that of the call before, which is told
 	}
 	r.doubtful = nil
 	r.giveBackAll(ctx, deadline)
@@ -260,7 +263,7 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	for ; len(r.held) > first; r.held = r.held[:len(r.held)-1] {
 		h := r.held[len(r.held)-1]
-		if err := h.finish(ctx, nil, deadline); err != nil {
+		if err := r.end(ctx, h, nil, deadline); err != nil {
 			h.limiter.logError(ctx, "ginlimit: what a request took that did not pass could not be given back", err)
 		}
 	}
@@ -270,7 +273,7 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 func (r *request) finish(ctx context.Context) {
 	word, usage := r.admission.end()
 	for _, h := range r.held {
-		if word != saidRefund && !slices.ContainsFunc(h.Claims, isLease) {
+		if word != saidRefund && !slices.ContainsFunc(h.claims, isLease) {
 			continue // windows of requests alone: nothing is settled
 		}
 		var used []int
@@ -278,7 +281,7 @@ func (r *request) finish(ctx context.Context) {
 			used = h.used(word, usage)
 		}
 		ctx := context.WithoutCancel(ctx)
-		if err := h.finish(ctx, used, h.limiter.deadline(ctx, whole)); err != nil {
+		if err := r.end(ctx, h, used, h.limiter.deadline(ctx, whole)); err != nil {
 			h.limiter.logError(ctx,
 				"ginlimit: what a request used could not be settled; what was reserved stays taken", err)
 		}
@@ -290,8 +293,8 @@ func isLease(c budget.Claim) bool { return c.Form() == budget.Lease }
 
 // used is what stays taken of each claim.
 func (h holding) used(w word, u Usage) []int {
-	used := make([]int, len(h.Claims))
-	for i, c := range h.Claims {
+	used := make([]int, len(h.claims))
+	for i, c := range h.claims {
 		used[i] = c.Entries()
 		if c.Form() == budget.Sum {
 			used[i] = c.Cost
@@ -306,9 +309,9 @@ func (h holding) used(w word, u Usage) []int {
 	return used
 }
 
-func (h holding) finish(ctx context.Context, used []int, deadline time.Time) error {
-	h.limiter.leases.release(leasesOf(h.Admission))
+func (r *request) end(ctx context.Context, h holding, used []int, deadline time.Time) error {
+	h.limiter.leases.release(leasesOf(r.admissionOf(h)))
 	ctx, cancel := bounded(ctx, deadline)
 	defer cancel()
-	return h.limiter.store.Finish(ctx, h.Admission, used)
+	return h.limiter.store.Finish(ctx, r.admissionOf(h), used)
 }

@@ -93,6 +93,9 @@ func shouldLog(err error, rate *logRate) bool {
 }
 
 func tierOf(value any) (tiers.Tier, error) {
+	if tier, ok := value.(tiers.Tier); ok { // nearly always
+		return tier, nil
+	}
 	if isNil(value) {
 		return "", nil
 	}

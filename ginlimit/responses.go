@@ -42,7 +42,7 @@ const statusClientClosedRequest = 499
 
 // amount writes a number of what a decision is about: money in currency units.
 func amount(d Decision, n int) string {
-	if budget.Unit(d.Budget) == budget.Spend {
+	if budget.UnitOf(d.Budget) == budget.Spend {
 		return tiers.Money(n).String()
 	}
 	return strconv.Itoa(n)
@@ -51,7 +51,7 @@ func amount(d Decision, n int) string {
 // allowance tells what a decision's budget allows: "5 requests per minute".
 func allowance(d Decision) string {
 	noun, per := "requests", " per "+budget.Dimension{Window: d.Window}.String()
-	switch budget.Unit(d.Budget) {
+	switch budget.UnitOf(d.Budget) {
 	case budget.Tokens:
 		noun = "tokens"
 	case budget.Spend:
@@ -68,7 +68,7 @@ func allowance(d Decision) string {
 // reject answers 429 and ends the chain.
 func (m *middleware) reject(c *gin.Context, r *requestOn, d Decision) (next bool) {
 	slow, code := d.RetryAfter > time.Hour, "rate_limit_exceeded"
-	switch budget.Unit(d.Budget) {
+	switch budget.UnitOf(d.Budget) {
 	case budget.Requests:
 		slow = d.Window > budget.Hour
 		if d.Window == budget.Day {

@@ -9,18 +9,20 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// knownTier is the tier as events name it, one of the table, and whether it stands for a tier that no
-// table names. A missing tier is the fallback's and not unknown.
-func (e *engine) knownTier(ctx context.Context, table *table, t tiers.Tier) (known tiers.Tier, unknown bool) {
-	if _, ok := table.plans.byTier[t]; ok {
-		return t, false
+// planOf is the plan of a tier, the tier as events name it, one of the table, and whether it stands for a
+// tier that no table names. A missing tier is the fallback's and not unknown.
+func (e *engine) planOf(
+	ctx context.Context, table *table, t tiers.Tier,
+) (p plan, known tiers.Tier, unknown bool) {
+	if p, ok := table.plans.byTier[t]; ok {
+		return p, t, false
 	}
 	fallback := table.tiers.Fallback()
 	if t != "" && e.unknownTiers.add(t) {
 		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
 			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
 	}
-	return fallback, t != ""
+	return table.plans.unknown, fallback, t != ""
 }
 
 // seenTiers are the unknown tiers that were warned about. The zero value is empty.

@@ -82,9 +82,7 @@ func (u Upstream) step(l *Limiter, t tiers.Tier) step {
 	s := step{head: names.Head(), upstream: true}
 	for _, b := range u.budgets(t) {
 		b.Limit = l.share(b.Limit)
-		s.claims = append(s.claims, plannedClaim{
-			owner: budget.UpstreamPart(u.Name), tail: names.Tail(b.Dimension), budget: b,
-		})
+		s.claims = append(s.claims, newClaim(budget.UpstreamPart(u.Name), "", names.Tail(b.Dimension), b))
 	}
 	return s
 }
@@ -95,7 +93,7 @@ func (u Upstream) step(l *Limiter, t tiers.Tier) step {
 func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) ([]Decision, error) {
 	u.mustBeValid()
 	s := u.step(l, t)
-	claims := s.of("", costs{weight: 1}, nil)
+	claims := s.of("", &costs{weight: 1}, nil)
 	verdicts := make([]budget.Verdict, len(claims))
 	for i := range verdicts {
 		verdicts[i].Allowed = true

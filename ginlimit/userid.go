@@ -11,12 +11,13 @@ import (
 
 // userIDOf is the id that an auth middleware stored; "" is nobody.
 func userIDOf(value any) (string, error) {
+	if id, ok := value.(string); ok { // nearly always
+		return id, nil
+	}
 	if isNil(value) {
 		return "", nil
 	}
 	switch id := value.(type) {
-	case string:
-		return id, nil
 	case json.Number:
 		return wholeNumber(id)
 	case *json.Number:

@@ -38,7 +38,7 @@ type usageBudget struct {
 
 func newUsageBudget(d ginlimit.Decision) usageBudget {
 	amount := func(n int) json.Number {
-		if budget.Unit(d.Budget) == budget.Spend {
+		if budget.UnitOf(d.Budget) == budget.Spend {
 			return json.Number(tiers.Money(n).String())
 		}
 		return json.Number(strconv.Itoa(n))

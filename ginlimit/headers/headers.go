@@ -53,8 +53,8 @@ type Response struct {
 
 // Dialect is one way to tell budgets in headers. It is immutable and safe for concurrent use.
 type Dialect struct {
-	names []string // canonical
-	write func(h http.Header, r Response)
+	names []string                        // canonical
+	write func(h http.Header, r Response) // nil: writeDefault, which spares every request a copy
 }
 
 // New returns a dialect of your own. Write sets headers, by h.Set: where limiters are stacked it is called
@@ -64,18 +64,27 @@ func New(write func(h http.Header, r Response), names ...string) *Dialect {
 	if write == nil {
 		panic("headers: New: write is nil")
 	}
-	d := &Dialect{write: write}
+	return &Dialect{write: write, names: canonical(names)}
+}
+
+func canonical(names []string) (all []string) {
 	for _, name := range names {
-		d.names = append(d.names, http.CanonicalHeaderKey(name))
+		all = append(all, http.CanonicalHeaderKey(name))
 	}
-	return d
+	return all
 }
 
 // None says nothing. It stands alone.
 var None = New(func(http.Header, Response) {})
 
 // Write sets the dialect's headers for a response.
-func (d *Dialect) Write(h http.Header, r Response) { d.write(h, r) }
+func (d *Dialect) Write(h http.Header, r *Response) {
+	if d.write == nil {
+		writeDefault(h, r)
+		return
+	}
+	d.write(h, *r)
+}
 
 // Remove deletes all headers that the dialect may have set.
 func (d *Dialect) Remove(h http.Header) {

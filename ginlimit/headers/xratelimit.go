@@ -23,8 +23,9 @@ const (
 
 // Default is X-RateLimit-Limit, -Remaining and -Window, on a rejection those of the budget that rejected, and
 // …-Limit-Tokens, …-Remaining-Tokens, …-Limit-Spend, …-Remaining-Spend where a tier has such budgets.
-var Default = New(writeDefault,
-	Limit, Remaining, Window, LimitTokens, RemainingTokens, LimitSpend, RemainingSpend)
+var Default = &Dialect{names: canonical([]string{
+	Limit, Remaining, Window, LimitTokens, RemainingTokens, LimitSpend, RemainingSpend,
+})}
 
 // The names in canonical form, as http.Header keeps them.
 var (
@@ -33,10 +34,10 @@ var (
 	windowKey    = http.CanonicalHeaderKey(Window)
 )
 
-func writeDefault(h http.Header, r Response) {
-	first, remaining := r.Requests, r.Requests.Remaining
+func writeDefault(h http.Header, r *Response) {
+	first, remaining := &r.Requests, r.Requests.Remaining
 	if r.Rejected.Name != "" {
-		first, remaining = r.Rejected, 0
+		first, remaining = &r.Rejected, 0
 	}
 	if first.Name != "" {
 		// One backing array for three values of one element each.
@@ -46,17 +47,17 @@ func writeDefault(h http.Header, r Response) {
 		h[windowKey] = values[2:3:3]
 	}
 	if r.Tokens.Name != "" {
-		h.Set(LimitTokens, amount(r.Tokens, r.Tokens.Limit))
-		h.Set(RemainingTokens, amount(r.Tokens, r.Tokens.Remaining))
+		h.Set(LimitTokens, amount(&r.Tokens, r.Tokens.Limit))
+		h.Set(RemainingTokens, amount(&r.Tokens, r.Tokens.Remaining))
 	}
 	if r.Spend.Name != "" {
-		h.Set(LimitSpend, amount(r.Spend, r.Spend.Limit))
-		h.Set(RemainingSpend, amount(r.Spend, r.Spend.Remaining))
+		h.Set(LimitSpend, amount(&r.Spend, r.Spend.Limit))
+		h.Set(RemainingSpend, amount(&r.Spend, r.Spend.Remaining))
 	}
 }
 
 // amount writes a number of a budget: money in currency units.
-func amount(b Budget, n int) string {
+func amount(b *Budget, n int) string {
 	if b.Unit == Spend {
 		return tiers.Money(n).String()
 	}

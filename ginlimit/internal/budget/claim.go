@@ -17,10 +17,10 @@ func (c Claim) Entries() int { return max(1, c.Cost) }
 
 // Verdict is a store's word on one claim.
 type Verdict struct {
-	Allowed    bool
 	Used       int           // with this request where it was admitted
 	RetryAfter time.Duration // whole milliseconds, 1 ms to the window, where it was not; otherwise 0
-	TooLarge   bool          // the cost is above the whole limit: it will never pass, and RetryAfter is 0
+	Allowed    bool
+	TooLarge   bool // the cost is above the whole limit: it will never pass, and RetryAfter is 0
 }
 
 // Remaining is what is left of a budget, never negative.

@@ -3,6 +3,7 @@
 package budget
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,26 +18,37 @@ const (
 	Month  = 30 * Day // any 30 days
 )
 
-// Unit is what a budget counts. The zero value is requests.
-type Unit string
+// Unit is what a budget counts, in the order in which budgets are decided. The zero value is requests.
+type Unit uint8
 
 const (
-	Requests   Unit = ""
-	Tokens     Unit = "tokens"
-	Spend      Unit = "spend"      // millionths of the operator's currency unit
-	Concurrent Unit = "concurrent" // requests under way
-	Open       Unit = "open"       // whether a provider takes requests at all
+	Requests Unit = iota
+	Tokens
+	Spend      // millionths of the operator's currency unit
+	Concurrent // requests under way
+	Open       // whether a provider takes requests at all
 )
+
+var units = [...]string{"", "tokens", "spend", "concurrent", "open"}
+
+// String is the unit's name in keys, headers and metrics; "" of requests.
+func (u Unit) String() string { return units[u] }
+
+// UnitOf is the unit of a name; Requests where it is none.
+func UnitOf(name string) Unit { return Unit(max(0, slices.Index(units[:], name))) }
 
 // Form is how a store keeps a dimension.
-type Form string
+type Form uint8
 
 const (
-	Log   Form = "log"   // an exact window of requests
-	Sum   Form = "sum"   // a bounded window: late by less than a sixtieth of it, never early
-	Lease Form = "lease" // requests under way, each for as long as its lease is renewed
-	Gate  Form = "gate"  // closed for a time, or open; nothing is taken of it
+	Log   Form = iota // an exact window of requests
+	Sum               // a bounded window: late by less than a sixtieth of it, never early
+	Lease             // requests under way, each for as long as its lease is renewed
+	Gate              // closed for a time, or open; nothing is taken of it
 )
+
+// String is the form's name, as scripts know it.
+func (f Form) String() string { return [...]string{"log", "sum", "lease", "gate"}[f] }
 
 // Dimension is what a budget counts, in any span of a window's length. It is comparable.
 type Dimension struct {
@@ -65,9 +77,9 @@ func (d Dimension) String() string {
 	case Requests:
 		return d.window()
 	case Concurrent, Open:
-		return string(d.Unit)
+		return d.Unit.String()
 	}
-	return string(d.Unit) + "-" + d.window()
+	return d.Unit.String() + "-" + d.window()
 }
 
 func (d Dimension) window() string {
@@ -86,7 +98,7 @@ func (d Dimension) window() string {
 
 // suffix is the last part of the dimension's keys. It tells the form, so that no two meet.
 func (d Dimension) suffix() string {
-	unit := string(d.Unit)
+	unit := d.Unit.String()
 	switch d.Form() {
 	case Log:
 		return strconv.FormatInt(d.seconds(), 10)

@@ -118,8 +118,8 @@ func hashPart(part string) string {
 
 func plainByte(b byte) bool {
 	switch {
-	case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9':
+	case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '-' <= b && b <= '9': // between '-' and '0' are '.' and '/'
 		return true
 	}
-	return strings.IndexByte("_-.@+=/", b) >= 0
+	return b == '_' || b == '@' || b == '+' || b == '='
 }

@@ -129,7 +129,10 @@ func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
 // where it says nothing. A failure says nothing when Redis has answered a call that began later: one
 // connection hangs, or the outage is over. What a group shares is one failure.
 func (b *breaker) judge(err error, began time.Time) error {
-	verdict := outage(err, time.Since(began))
+	var verdict error
+	if err != nil {
+		verdict = outage(err, time.Since(began))
+	}
 	at, answered := began.Sub(b.start).Milliseconds(), b.answered.Load()
 	switch {
 	case verdict == nil && answered < at:

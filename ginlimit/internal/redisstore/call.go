@@ -35,13 +35,13 @@ func newCall(claims []budget.Claim, args int) *call {
 // numbers are what scripts are told of a budget. A number in an interface is an allocation.
 type numbers struct{ form, windowMS, limit, ttl any }
 
-func newNumbers(b budget.Budget) numbers {
+func newNumbers(b budget.Budget) *numbers {
 	window, limit := b.Window.Milliseconds(), max(0, b.Limit) // one far below zero is no index to Redis
 	if b.Form() == budget.Lease {
 		window, limit = leaseMS, max(budget.NoLimit, b.Limit)
 	}
-	return numbers{
-		form:     string(b.Form()),
+	return &numbers{
+		form:     b.Form().String(),
 		windowMS: window,
 		limit:    limit,
 		ttl:      int64(b.Window/time.Second) + int64(slack/time.Second),
@@ -51,17 +51,24 @@ func newNumbers(b budget.Budget) numbers {
 // knownNumbers caches the numbers of budgets, so that those of a tier table are allocated once. The zero
 // value is empty.
 type knownNumbers struct {
-	known atomic.Pointer[map[budget.Budget]numbers]
+	known atomic.Pointer[map[numbersOf]*numbers]
+}
+
+// numbersOf is what numbers depend on. It has no gaps, so that it is hashed at once.
+type numbersOf struct {
+	window time.Duration
+	limit  int
+	form   uint64
 }
 
 // maxKnown bounds what is kept. Further budgets, such as those of Check with limits of all kinds, are
 // allocated at each call.
 const maxKnown = 256
 
-func (k *knownNumbers) of(b budget.Budget) numbers {
-	known := k.known.Load()
+func (k *knownNumbers) of(b budget.Budget) *numbers {
+	known, key := k.known.Load(), numbersOf{b.Window, b.Limit, uint64(b.Form())}
 	if known != nil {
-		if n, ok := (*known)[b]; ok {
+		if n, ok := (*known)[key]; ok {
 			return n
 		}
 		if len(*known) >= maxKnown {
@@ -69,7 +76,7 @@ func (k *knownNumbers) of(b budget.Budget) numbers {
 		}
 	}
 	n := newNumbers(b)
-	more := map[budget.Budget]numbers{b: n}
+	more := map[numbersOf]*numbers{key: n}
 	if known != nil {
 		maps.Copy(more, *known)
 	}
