@@ -88,7 +88,7 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 	if e.limiter.kill.on() {
 		r.found = append(r.found, finding{plan: plan, bypassed: true})
 		event.Outcome = Bypassed
-		e.observePassed(ctx, event, r)
+		e.observePassed(ctx, &event, r)
 		return answer{}, pass
 	}
 	costs, err := e.costs(plan, a)
@@ -165,7 +165,7 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 		return answer{rejection: rejected}, refused
 	}
 	event.Outcome = Admitted
-	e.observePassed(ctx, event, r)
+	e.observePassed(ctx, &event, r)
 	return answer{tier: event.Tier, reserved: costs.Usage}, pass
 }
 
@@ -245,11 +245,11 @@ func (e *engine) observe(ctx context.Context, event Event, d Decision) {
 }
 
 // observePassed tells of a request that passes, with the tightest of the budgets that were found last.
-func (e *engine) observePassed(ctx context.Context, event Event, r *request) {
+func (e *engine) observePassed(ctx context.Context, event *Event, r *request) {
 	if e.observer.each != nil {
 		tightest := tightestOf(r.found[len(r.found)-1:]).first()
 		tightest.Allowed = true // also where every budget is unlimited
-		e.observe(ctx, event, tightest)
+		e.observe(ctx, *event, tightest)
 	}
 }
 

@@ -22,9 +22,6 @@ type leases struct {
 const renewInterval = budget.LeaseTime / 3
 
 func (l *leases) hold(leases []budget.Held) {
-	if len(leases) == 0 {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {

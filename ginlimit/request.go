@@ -238,7 +238,9 @@ func (r *request) hold(h holding) {
 	}
 	if len(h.claims) > 0 {
 		r.held = append(r.held, h)
-		h.limiter.leases.hold(leasesOf(r.admissionOf(h)))
+		if holdsLease(h.claims) {
+			h.limiter.leases.hold(leasesOf(r.admissionOf(h)))
+		}
 	}
 }
 
@@ -273,7 +275,7 @@ func (r *request) giveBack(ctx context.Context, first int, deadline time.Time) {
 func (r *request) finish(ctx context.Context) {
 	word, usage := r.admission.end()
 	for _, h := range r.held {
-		if word != saidRefund && !slices.ContainsFunc(h.claims, isLease) {
+		if word != saidRefund && !holdsLease(h.claims) {
 			continue // windows of requests alone: nothing is settled
 		}
 		var used []int
@@ -289,7 +291,14 @@ func (r *request) finish(ctx context.Context) {
 	r.held = nil
 }
 
-func isLease(c budget.Claim) bool { return c.Form() == budget.Lease }
+func holdsLease(claims []budget.Claim) bool {
+	for i := range claims {
+		if claims[i].Form() == budget.Lease {
+			return true
+		}
+	}
+	return false
+}
 
 // used is what stays taken of each claim.
 func (h holding) used(w word, u Usage) []int {
@@ -310,7 +319,9 @@ func (h holding) used(w word, u Usage) []int {
 }
 
 func (r *request) end(ctx context.Context, h holding, used []int, deadline time.Time) error {
-	h.limiter.leases.release(leasesOf(r.admissionOf(h)))
+	if holdsLease(h.claims) {
+		h.limiter.leases.release(leasesOf(r.admissionOf(h)))
+	}
 	ctx, cancel := bounded(ctx, deadline)
 	defer cancel()
 	return h.limiter.store.Finish(ctx, r.admissionOf(h), used)
