@@ -63,10 +63,10 @@ func newDialects(o options) dialects {
 }
 
 // silent tells whether the mount says nothing.
-func (d dialects) silent() bool { return d.all[0] == headers.None }
+func (d *dialects) silent() bool { return d.all[0] == headers.None }
 
 // expose lists the mount's headers beside those that are exposed already.
-func (d dialects) expose(h http.Header) {
+func (d *dialects) expose(h http.Header) {
 	const name = "Access-Control-Expose-Headers"
 	if len(d.exposed) == 0 {
 		return
@@ -85,7 +85,7 @@ func (d dialects) expose(h http.Header) {
 }
 
 // speak adds the dialects of a mount to those that the request has met.
-func (r *requestOn) speak(d dialects) {
+func (r *requestOn) speak(d *dialects) {
 	switch {
 	case d.silent():
 	case r.dialects == nil:

@@ -153,7 +153,7 @@ func (m *middleware) handle(c *gin.Context) {
 	}
 	r, first := requestOf(c)
 	m.dialects.expose(c.Writer.Header())
-	r.speak(m.dialects)
+	r.speak(&m.dialects)
 	next := m.answer(c, r)
 	switch {
 	case !next:

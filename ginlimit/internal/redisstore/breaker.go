@@ -102,7 +102,7 @@ func newBreaker(node string) *breaker {
 
 // guarded makes a call as b's state says.
 func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
-	began := time.Now()
+	began := time.Since(b.start)
 	if !b.counting.Load() {
 		reply, err = call()
 		verdict := b.judge(err, began)
@@ -128,12 +128,12 @@ func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
 // judge returns what a call says of Redis: nil that it answers, err that it is out of order, errNothing
 // where it says nothing. A failure says nothing when Redis has answered a call that began later: one
 // connection hangs, or the outage is over. What a group shares is one failure.
-func (b *breaker) judge(err error, began time.Time) error {
+func (b *breaker) judge(err error, began time.Duration) error {
 	var verdict error
 	if err != nil {
-		verdict = outage(err, time.Since(began))
+		verdict = outage(err, time.Since(b.start)-began)
 	}
-	at, answered := began.Sub(b.start).Milliseconds(), b.answered.Load()
+	at, answered := began.Milliseconds(), b.answered.Load()
 	switch {
 	case verdict == nil && answered < at:
 		b.answered.Store(at) // at most about once a millisecond
