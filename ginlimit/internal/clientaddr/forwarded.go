@@ -1,4 +1,4 @@
-package ginlimit
+package clientaddr
 
 import (
 	"net/http"
