@@ -15,6 +15,14 @@
 //	  pro:  {per_minute: 60, per_day: unlimited, per_month: 50000}
 //	  team: {per_minute: 60, per_day: 5000, tokens_per_day: 1000000, spend_per_month: 2.50, concurrent: 4}
 //
+// Three more sections, all optional, are for single users, by their ids: limits in place of their tier's until
+// a moment, users who meet no budget of the table, and users who are refused. An id stands on one of them:
+//
+//	overrides:
+//	  alice: {per_minute: 100, per_day: 2000, until: 2026-12-31T23:59:59Z}
+//	allow: [monitoring]
+//	deny:  [mallory]
+//
 // The fields of a tier are per_minute, per_hour, per_day and per_month (requests; a month is any 30 days),
 // tokens_per_minute, tokens_per_day and tokens_per_month, spend_per_day and spend_per_month ([Money]), and
 // concurrent (requests under way at once). Only per_minute and per_day are required. A budget that is left

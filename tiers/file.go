@@ -25,11 +25,15 @@ func Load(r io.Reader) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tiers: %w", err)
 	}
-	fallback, table, err := parse(data)
+	f, err := parse(data)
 	if err != nil {
 		return nil, errors.New("tiers: " + oneLine(err.Error()) + hint(data))
 	}
-	return NewStore(fallback, table)
+	s, err := NewStore(f.fallback, f.Tiers)
+	if err != nil {
+		return nil, err
+	}
+	return s.WithUsers(Users{f.Overrides, f.Allow, f.Deny})
 }
 
 // hint names what may have confused the parser and is not seen in an editor.
@@ -69,35 +73,39 @@ func LoadFile(path string) (*Store, error) {
 // file is what a tier file says. A further section is one more field: the decoder refuses fields that are not
 // here.
 type file struct {
-	Fallback yaml.Node `yaml:"fallback"` // the decoder would take a null for a field left out
-	Tiers    table     `yaml:"tiers"`
+	Fallback  yaml.Node `yaml:"fallback"` // the decoder would take a null for a field left out
+	Tiers     table     `yaml:"tiers"`
+	Overrides overrides `yaml:"overrides"`
+	Allow     userList  `yaml:"allow"`
+	Deny      userList  `yaml:"deny"`
+
+	fallback Tier // as the field says, or Free
 }
 
 // parse reads data twice: as nodes, for what the decoder resolves unseen, and then into a file.
-func parse(data []byte) (Tier, table, error) {
+func parse(data []byte) (f file, err error) {
 	if len(data) > maxFileSize {
-		return "", nil, errors.New("file is larger than 256 KiB")
+		return f, errors.New("file is larger than 256 KiB")
 	}
 	if err := oneDocument(yaml.NewDecoder(bytes.NewReader(data))); err != nil {
-		return "", nil, err
+		return f, err
 	}
-	var f file
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := decode(dec, &f); err != nil {
-		return "", nil, err
+		return f, err
 	}
-	fallback := Free
+	f.fallback = Free
 	if n := &f.Fallback; !n.IsZero() {
 		if n.ShortTag() != "!!str" {
-			return "", nil, in("fallback", problemAt(n, "want a string, got %s", showNode(n)))
+			return f, in("fallback", problemAt(n, "want a string, got %s", showNode(n)))
 		}
-		fallback = Tier(n.Value)
+		f.fallback = Tier(n.Value)
 	}
 	if f.Tiers == nil {
-		return "", nil, errors.New("field tiers is missing")
+		return f, errors.New("field tiers is missing")
 	}
-	return fallback, f.Tiers, nil
+	return f, nil
 }
 
 // oneDocument checks that there is one document, and that it says what is written there.

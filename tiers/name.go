@@ -21,10 +21,9 @@ const (
 	Enterprise Tier = "enterprise"
 )
 
-// brokenRule returns what is wrong with the name, or "". A name has to be what a reader sees: two names that
+// brokenRule returns what is wrong with a name, or "". A name has to be what a reader sees: two names that
 // look the same and are not would send users to the fallback unnoticed.
-func (t Tier) brokenRule() string {
-	name := string(t)
+func brokenRule(name string) string {
 	switch {
 	case name == "":
 		return "is empty"

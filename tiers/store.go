@@ -11,6 +11,7 @@ import (
 type Store struct {
 	fallback Tier
 	table    map[Tier]Limits
+	users    Users // its lists are sorted
 }
 
 // Default returns the built-in table: free 5 requests a minute and 100 a day, pro 60 and 5,000, enterprise
@@ -59,7 +60,7 @@ func (s *Store) Fallback() Tier { return s.fallback }
 func (s *Store) problems() []string {
 	var problems []string
 	for _, t := range s.Tiers() {
-		if rule := t.brokenRule(); rule != "" {
+		if rule := brokenRule(string(t)); rule != "" {
 			problems = append(problems, fmt.Sprintf("tier name %+q %s", clip(string(t), maxShown), rule))
 		}
 		for _, p := range s.table[t].problems() {
@@ -72,9 +73,9 @@ func (s *Store) problems() []string {
 		problems = append(problems, "the table is empty")
 	case s.fallback == "":
 		problems = append(problems, "fallback is empty")
-	case s.fallback.brokenRule() != "":
+	case brokenRule(string(s.fallback)) != "":
 		shown := clip(string(s.fallback), maxShown)
-		problems = append(problems, fmt.Sprintf("fallback %+q %s", shown, s.fallback.brokenRule()))
+		problems = append(problems, fmt.Sprintf("fallback %+q %s", shown, brokenRule(string(s.fallback))))
 	case !known:
 		problems = append(problems, fmt.Sprintf("fallback: %s is not in the table", show(string(s.fallback))))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,26 +28,62 @@ func (t *table) UnmarshalYAML(n *yaml.Node) error {
 
 // UnmarshalYAML reads the budgets of one tier as strictly as [Load] does. It checks each number by itself,
 // and not the rules between them, nor that the required ones are there; [NewStore] does.
-func (l *Limits) UnmarshalYAML(n *yaml.Node) error {
-	fields := reflect.ValueOf(l).Elem()
+func (l *Limits) UnmarshalYAML(n *yaml.Node) error { return readFields(n, reflect.ValueOf(l).Elem()) }
+
+// readFields reads a mapping into the fields of a struct, those of embedded structs too.
+func readFields(n *yaml.Node, into reflect.Value) error {
 	return entries(n, "want a mapping of limits", func(key, value *yaml.Node) (err error) {
 		var names []string
-		for field, into := range fields.Fields() {
-			if fileName(field) != key.Value {
+		for _, field := range reflect.VisibleFields(into.Type()) {
+			switch {
+			case field.Anonymous:
+				continue
+			case fileName(field) != key.Value:
 				names = append(names, fileName(field))
 				continue
 			}
-			switch limit := into.Addr().Interface().(type) {
+			switch read := into.FieldByIndex(field.Index).Addr().Interface().(type) {
 			case *int:
-				*limit, err = limitAt(value, parseCount, math.MaxInt, "a whole number in decimal digits")
+				*read, err = limitAt(value, parseCount, math.MaxInt, "a whole number in decimal digits")
 			case *Money:
-				*limit, err = limitAt(value, parseMoney, maxSum, wantMoney)
+				*read, err = limitAt(value, parseMoney, maxSum, wantMoney)
+			case *time.Time:
+				*read, err = timeAt(value)
 			}
 			return err
 		}
 		last := len(names) - 1
 		return problemAt(key, "unknown field; want %s or %s", strings.Join(names[:last], ", "), names[last])
 	})
+}
+
+// overrides is the mapping of users in a file.
+type overrides map[string]Override
+
+func (o *overrides) UnmarshalYAML(n *yaml.Node) error {
+	*o = make(overrides)
+	return in("overrides", entries(n, "want a mapping from users to limits", func(user, value *yaml.Node) error {
+		var read Override
+		err := readFields(value, reflect.ValueOf(&read).Elem())
+		(*o)[user.Value] = read
+		return err
+	}))
+}
+
+// userList is a list of users in a file.
+type userList []string
+
+func (l *userList) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind != yaml.SequenceNode {
+		return problemAt(n, "want a list of users, got %s", showNode(n))
+	}
+	for _, user := range n.Content {
+		if user.ShortTag() != "!!str" {
+			return problemAt(user, "want a user's id as a string, got %s", showNode(user))
+		}
+		*l = append(*l, user.Value)
+	}
+	return nil
 }
 
 // entries calls visit for each entry of a mapping, whose keys have to be distinct strings, up to the first
@@ -89,6 +126,15 @@ func limitAt[T int | Money](n *yaml.Node, parse func(string) (T, error), most T,
 		return 0, problemAt(n, "%s is less than %v; for no limit write unlimited", showNode(n), T(1))
 	}
 	return limit, nil
+}
+
+// timeAt returns the moment at n. It may be quoted, since in JSON it has to be.
+func timeAt(n *yaml.Node) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		return time.Time{}, problemAt(n, "want a time such as 2026-12-31T23:59:59Z, got %s", showNode(n))
+	}
+	return at, nil
 }
 
 // parseCount returns the errors that parseMoney does. It accepts the one spelling of a whole number that

@@ -1,0 +1,103 @@
+package tiers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Users are the exceptions of a table: users who get something else than their tier. They are named by the id
+// that the program knows them by. The zero value is no exception.
+type Users struct {
+	// Overrides are limits in place of those of the user's tier.
+	Overrides map[string]Override
+	// Allow are users who meet no budget of the table.
+	Allow []string
+	// Deny are users who are refused.
+	Deny []string
+}
+
+// Override are the limits of one user until a moment. After it the limits of the user's tier count again, so
+// that nobody has to remember to take it back.
+type Override struct {
+	Limits
+	// Until is required. In a file it is a time with a zone, as in RFC 3339.
+	Until time.Time `yaml:"until" json:"until"`
+}
+
+// WithUsers returns the table with these users in place of those that it has. It fails if an override breaks
+// the rules of [Limits] or does not end, if an id is empty or has a character that does not show, as a tier's
+// name must not, and if an id is there twice, on one list or on two.
+func (s *Store) WithUsers(u Users) (*Store, error) {
+	if problems := u.problems(); len(problems) > 0 {
+		return nil, joined(problems)
+	}
+	with := *s
+	with.users = Users{maps.Clone(u.Overrides), slices.Sorted(slices.Values(u.Allow)),
+		slices.Sorted(slices.Values(u.Deny))}
+	return &with, nil
+}
+
+// Users returns the exceptions of the table. They are the caller's own.
+func (s *Store) Users() Users {
+	return Users{maps.Clone(s.users.Overrides), slices.Clone(s.users.Allow), slices.Clone(s.users.Deny)}
+}
+
+// LookupUser returns the limits of a user of tier t at a moment: those of an override that is not over, no
+// limits if the user is allowed, and otherwise those of the tier, as Lookup does. It does not look at who is
+// denied. It allocates nothing.
+func (s *Store) LookupUser(user string, t Tier, at time.Time) Limits {
+	if o, ok := s.users.Overrides[user]; ok && at.Before(o.Until) {
+		return o.Limits
+	}
+	if has(s.users.Allow, user) {
+		return Limits{PerMinute: Unlimited, PerDay: Unlimited}
+	}
+	return s.Lookup(t)
+}
+
+// Excepts tells whether a user has an override, be it over, or is allowed: for everybody else LookupUser is
+// Lookup.
+func (s *Store) Excepts(user string) bool {
+	_, ok := s.users.Overrides[user]
+	return ok || has(s.users.Allow, user)
+}
+
+// Denies tells whether a user is to be refused.
+func (s *Store) Denies(user string) bool { return has(s.users.Deny, user) }
+
+func has(sorted []string, user string) bool {
+	_, found := slices.BinarySearch(sorted, user)
+	return found
+}
+
+// problems says what is wrong, list by list and sorted by user.
+func (u Users) problems() (problems []string) {
+	overridden := slices.Sorted(maps.Keys(u.Overrides))
+	first := make(map[string]string) // the list on which an id was met first
+	for _, list := range []struct {
+		name string
+		ids  []string
+	}{{"overrides", overridden}, {"allow", u.Allow}, {"deny", u.Deny}} {
+		for _, id := range list.ids {
+			if rule := brokenRule(id); rule != "" {
+				problems = append(problems, fmt.Sprintf("%s: id %+q %s", list.name, clip(id, maxShown), rule))
+			}
+			if before, again := first[id]; again {
+				problems = append(problems, fmt.Sprintf("%s: %s is there already, in %s", list.name, show(id), before))
+			}
+			first[id] = list.name
+		}
+	}
+	for _, id := range overridden {
+		o, path := u.Overrides[id], "overrides."+show(id)+"."
+		if o.Until.IsZero() {
+			problems = append(problems, path+"until is missing")
+		}
+		for _, p := range o.Limits.problems() {
+			problems = append(problems, path+p)
+		}
+	}
+	return problems
+}
