@@ -39,7 +39,7 @@ func BenchmarkDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p := newPlan(tiers.Free, l, []layer{{l.names, table}}, planning{atomic: bm.atomic})
+				p := newPlans(l, []layer{{l.names, table}}, planning{atomic: bm.atomic}).of(tiers.Free)
 				if bm.full {
 					for range bm.limits.PerMinute {
 						benchDecide(b, l, p, "user0")

@@ -2,6 +2,8 @@ package ginlimit
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
@@ -20,18 +22,31 @@ func mustDecide(layers []layer, on budget.Dimensions) {
 func canDecide(layers []layer, on budget.Dimensions) error {
 	for _, layer := range layers {
 		for _, t := range layer.tiers.Tiers() {
-			field, option := undecided(on, layer.tiers.Lookup(t))
-			if field == "" {
-				continue
+			if err := layer.canDecide("tier "+shown(t), layer.tiers.Lookup(t), on); err != nil {
+				return err
 			}
-			in := ""
-			if layer.names.Scope != "" {
-				in = " in scope " + strconv.Quote(layer.names.Scope)
+		}
+		overrides := layer.tiers.Users().Overrides
+		for _, user := range slices.Sorted(maps.Keys(overrides)) {
+			what := "the override of " + shown(tiers.Tier(user))
+			if err := layer.canDecide(what, overrides[user].Limits, on); err != nil {
+				return err
 			}
-			return errors.New("tier " + shown(t) + in + " has " + field + ", which nothing decides; add " + option)
 		}
 	}
 	return nil
+}
+
+func (l layer) canDecide(what string, limits tiers.Limits, on budget.Dimensions) error {
+	field, option := undecided(on, limits)
+	if field == "" {
+		return nil
+	}
+	in := ""
+	if l.names.Scope != "" {
+		in = " in scope " + strconv.Quote(l.names.Scope)
+	}
+	return errors.New(what + in + " has " + field + ", which nothing decides; add " + option)
 }
 
 // undecided returns the first field, as a tier file spells it, whose option is missing, and the option.

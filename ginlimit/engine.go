@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/gin-tiers/ratelimit/tiers"
@@ -34,6 +35,7 @@ const (
 	pass        ending = iota // to the handler, with the headers of the decision, if there is one
 	refused                   // 429
 	unavailable               // 503: Redis could not decide, or too late
+	denied                    // 403: on a deny list
 	gone                      // 499: nobody waits for the answer
 	crowded                   // 503: the provider's cap is reached
 	tooLarge                  // 400: the request is larger than a whole budget
@@ -43,7 +45,8 @@ const (
 
 // asked is a request as an engine is asked for it.
 type asked struct {
-	user     string // encoded
+	id       string // of the user, as tables list it
+	user     string // the same, encoded
 	tier     tiers.Tier
 	route    string
 	estimate func(most Usage) (Usage, error) // of WithUsage, or nil; asked once, where a budget needs it
@@ -53,23 +56,28 @@ type asked struct {
 
 // other is another subject than the user, whose budgets the request must meet too.
 type other struct {
-	owner string // encoded; "" has none
+	id    string // as its table lists it
+	owner string // the same, encoded
 	tier  tiers.Tier
-	plans *otherPlans
+	table *table
 }
 
-// otherPlans are the plans of the subjects of a WithScopeFor, by the limiter and by that of FailLocal.
-type otherPlans struct{ own, local plans }
-
 // with adds to the user's plan what the other subjects must meet.
-func (a *asked) with(p plan, l *Limiter, others func(*otherPlans) plans) plan {
+func (a *asked) with(p plan, l *Limiter, plansOf func(*table) plans) plan {
 	for _, o := range a.others {
-		if o.owner != "" {
-			p = p.with(others(o.plans).of(o.tier), o.owner, !l.names.HashTags)
-		}
+		theirs := o.table.planOf(l, plansOf(o.table), o.id, o.tier)
+		p = p.with(theirs, o.owner, !l.names.HashTags)
 	}
 	return p
 }
+
+// denied tells whether the user or another subject is refused.
+func (a *asked) denied(t *table) bool {
+	return t.denies(a.id) || slices.ContainsFunc(a.others, func(o other) bool { return o.table.denies(o.id) })
+}
+
+func ownPlans(t *table) plans   { return t.own }
+func localPlans(t *table) plans { return t.local }
 
 // answer is what a decision has found.
 type answer struct {
@@ -83,13 +91,16 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 	event := Event{Route: a.route}
 	table := e.tables.now(ctx)
 	var plan plan
-	plan, event.Tier, event.UnknownTier = e.planOf(ctx, table, a.tier)
-	plan = a.with(plan, e.limiter, func(o *otherPlans) plans { return o.own })
+	plan, event.Tier, event.UnknownTier = e.planOf(ctx, table, a)
+	plan = a.with(plan, e.limiter, ownPlans)
 	if e.limiter.kill.on() {
 		r.found = append(r.found, finding{plan: plan, bypassed: true})
 		event.Outcome = Bypassed
 		e.observePassed(ctx, &event, r)
 		return answer{}, pass
+	}
+	if a.denied(table) {
+		return answer{}, e.deny(ctx, r, event)
 	}
 	costs, err := e.costs(plan, a)
 	if err != nil && e.shadow && ended(ctx) == nil {
@@ -135,7 +146,7 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		plan = a.with(table.localPlans.of(a.tier), e.local, func(o *otherPlans) plans { return o.local })
+		plan = a.with(table.planOf(e.local, table.local, a.id, a.tier), e.local, localPlans)
 		if costs.weight == 0 {
 			plan = plan.weightless()
 		}
@@ -167,6 +178,20 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 	event.Outcome = Admitted
 	e.observePassed(ctx, &event, r)
 	return answer{tier: event.Tier, reserved: costs.Usage}, pass
+}
+
+// deny says how a request ends whose subject is on a deny list, and gives back what it has taken so far.
+func (e *engine) deny(ctx context.Context, r *request, event Event) ending {
+	if e.shadow {
+		event.Outcome = ShadowRejected
+		e.observe(ctx, event, Decision{})
+		e.logShadow(ctx, event, Decision{})
+		return pass
+	}
+	event.Outcome = Denied
+	e.observe(ctx, event, Decision{})
+	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
+	return denied
 }
 
 // maxWeight bounds what one request can cost: each part of it is an entry of a log.

@@ -21,6 +21,7 @@ import (
 //     window are set before the handler runs;
 //   - rejected: 429 with the same headers, Retry-After and a JSON body. What the request took from
 //     other windows, also in limiters before this one, is given back;
+//   - on a deny list of a table: 403, without a call to Redis, and what was taken is given back;
 //   - nobody signed in: 401. What limiters before this one counted stays counted. WWW-Authenticate
 //     is for the middleware that knows the scheme;
 //   - the resolver failed: 503, and what was taken is given back;
@@ -118,18 +119,15 @@ func (m *middleware) addSubjects(o options, there []layer, how planning) {
 		own := []layer{{names, s.tiers}}
 		there = slices.Concat(there, own)
 		mustDecide(own, how.Dimensions)
-		plans := &otherPlans{own: newPlans(l, own, how)}
-		if m.local != nil {
-			plans.local = newPlans(m.local, own, how)
-		}
-		m.subjects = append(m.subjects, subjectScope{s.resolver, plans})
+		table, _ := newTable(s.tiers, l, m.local, own, how) // whose numbers were looked at above
+		m.subjects = append(m.subjects, subjectScope{s.resolver, table})
 	}
 }
 
 // subjectScope is a WithScopeFor.
 type subjectScope struct {
 	resolver TierResolver
-	plans    *otherPlans
+	table    *table
 }
 
 // middleware is what New resolved once, so that a request computes nothing that is known at start.
@@ -177,7 +175,8 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 		return m.failLookup(c, r, err)
 	}
 
-	a := asked{user: budget.EncodePart(subjectID(c, subject)), tier: subject.Tier, route: c.FullPath()}
+	id := subjectID(c, subject)
+	a := asked{id: id, user: budget.EncodePart(id), tier: subject.Tier, route: c.FullPath()}
 	if m.estimator != nil {
 		a.estimate = func(most Usage) (Usage, error) { return estimate(m.estimator, c, most) }
 	}
@@ -199,6 +198,8 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 		return m.refuse(c, r, limiterUnavailable)
 	case invalid:
 		return m.refuse(c, r, invalidRequest)
+	case denied:
+		return m.refuse(c, r, userDenied)
 	case crowded:
 		return m.refuse(c, r, upstreamFull(answer.rejection.decision()))
 	case tooLarge:
@@ -231,7 +232,8 @@ func (m *middleware) others(c *gin.Context) (all []other, err error) {
 			return nil, err
 		}
 		if err == nil && subject.UserID != "" {
-			all = append(all, other{budget.EncodePart(subjectID(c, subject)), subject.Tier, s.plans})
+			id := subjectID(c, subject)
+			all = append(all, other{id, budget.EncodePart(id), subject.Tier, s.table})
 		}
 	}
 	return all, nil

@@ -18,6 +18,7 @@ const (
 	StoreError Outcome = "store_error"
 	Bypassed   Outcome = "bypassed" // the kill switch was on
 
+	Denied         Outcome = "denied"          // refused by a deny list; the decision is zero
 	UpstreamFull   Outcome = "upstream_full"   // refused at a provider's cap; the decision is on that
 	ShadowRejected Outcome = "shadow_rejected" // would have been rejected, and passes: WithShadow
 )

@@ -146,11 +146,8 @@ type planning struct {
 // newPlans works out the plans for a limiter, which may be one of several replicas.
 func newPlans(l *Limiter, layers []layer, how planning) plans {
 	of := func(t, known tiers.Tier) plan {
-		p := newPlan(t, l, layers, how)
-		if how.upstream != nil { // after the user: whom the provider refuses has taken nothing
-			p = append(p, how.upstream.step(l, known))
-		}
-		return p
+		limits := func(s *tiers.Store) tiers.Limits { return s.Lookup(t) }
+		return newPlan(limits, known, l, layers, how)
 	}
 	p := plans{
 		byTier:  make(map[tiers.Tier]plan),
@@ -172,11 +169,14 @@ func (p plans) of(t tiers.Tier) plan {
 }
 
 // newPlan lays the budgets of all layers in order: requests, tokens, money, requests under way, of each the
-// shortest window first, outer layer first among equals: in one step if atomic, otherwise each in its own.
-func newPlan(t tiers.Tier, l *Limiter, layers []layer, how planning) plan {
+// shortest window first, outer layer first among equals: in one step if atomic, otherwise each in its own. A provider's caps for the
+// known tier stand behind them: whom the provider refuses has taken nothing.
+func newPlan(
+	limits func(*tiers.Store) tiers.Limits, known tiers.Tier, l *Limiter, layers []layer, how planning,
+) plan {
 	var claims []plannedClaim
 	for _, layer := range layers {
-		for _, b := range budget.Of(layer.tiers.Lookup(t), how.Dimensions) {
+		for _, b := range budget.Of(limits(layer.tiers), how.Dimensions) {
 			b.Limit = l.share(b.Limit)
 			claims = append(claims, newClaim("", layer.names.Scope, layer.names.Tail(b.Dimension), b))
 		}
@@ -197,6 +197,9 @@ func newPlan(t tiers.Tier, l *Limiter, layers []layer, how planning) plan {
 		}
 		last := &p[len(p)-1]
 		last.claims = append(last.claims, c)
+	}
+	if how.upstream != nil {
+		p = append(p, how.upstream.step(l, known))
 	}
 	return p
 }

@@ -123,6 +123,10 @@ var (
 		Status: http.StatusUnauthorized, Type: "authentication_error", Code: "unauthenticated",
 		Message: "Nobody is signed in.",
 	}
+	userDenied = Refusal{
+		Status: http.StatusForbidden, Type: "permission_error", Code: "user_denied",
+		Message: "This caller is not served.",
+	}
 	tierLookupFailed = Refusal{
 		Status: http.StatusServiceUnavailable, Type: "api_error", Code: "tier_lookup_failed",
 		Message: "The caller's tier could not be looked up. Try again shortly.",

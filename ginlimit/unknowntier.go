@@ -9,12 +9,20 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// planOf is the plan of a tier, the tier as events name it, one of the table, and whether it stands for a
+// planOf is the plan of the user, the tier as events name it, one of the table, and whether it stands for a
 // tier that no table names. A missing tier is the fallback's and not unknown.
 func (e *engine) planOf(
-	ctx context.Context, table *table, t tiers.Tier,
+	ctx context.Context, table *table, a *asked,
 ) (p plan, known tiers.Tier, unknown bool) {
-	if p, ok := table.plans.byTier[t]; ok {
+	t := a.tier
+	p, ok := table.own.byTier[t]
+	if !ok {
+		p = table.own.unknown
+	}
+	if table.excepts(a.id) {
+		p = table.userPlan(e.limiter, a.id, t)
+	}
+	if ok {
 		return p, t, false
 	}
 	fallback := table.tiers.Fallback()
@@ -22,7 +30,7 @@ func (e *engine) planOf(
 		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
 			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
 	}
-	return table.plans.unknown, fallback, t != ""
+	return p, fallback, t != ""
 }
 
 // seenTiers are the unknown tiers that were warned about. The zero value is empty.
