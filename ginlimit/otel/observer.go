@@ -35,6 +35,7 @@ const scopeName = "github.com/gin-tiers/ratelimit/ginlimit/otel"
 //	ginlimit.tokens, ginlimit.spend [tier state]       state reserved or settled; spend in currency units
 //	ginlimit.kill_switch, ginlimit.breakers.open,
 //	ginlimit.leases                                    of the limiters that New was given
+//	ginlimit.rejection_cache.hits                      rejected without asking the store
 type Observer struct {
 	decisions, nearLimit, unknownTier, storeErrors, tokens metric.Int64Counter
 
@@ -96,8 +97,11 @@ func watch(meter metric.Meter, limiters []*ginlimit.Limiter) (stop func() error,
 	killSwitch := gauge("ginlimit.kill_switch", "1", "1 while the kill switch of a limiter is on.")
 	open := gauge("ginlimit.breakers.open", "{breaker}", "Circuit breakers that let nothing through but probes.")
 	leases := gauge("ginlimit.leases", "{lease}", "Leases that requests under way hold.")
+	hits, err := meter.Int64ObservableCounter("ginlimit.rejection_cache.hits", metric.WithUnit("{request}"),
+		metric.WithDescription("Requests rejected without asking the store."))
+	failed = append(failed, err)
 	registered, err := meter.RegisterCallback(func(_ context.Context, out metric.Observer) error {
-		var disabled, opened, held int64
+		var disabled, opened, held, cached int64
 		for _, l := range limiters {
 			stats := l.Stats()
 			if stats.Disabled {
@@ -105,12 +109,14 @@ func watch(meter metric.Meter, limiters []*ginlimit.Limiter) (stop func() error,
 			}
 			opened += int64(stats.BreakersOpen)
 			held += int64(stats.Leases)
+			cached += int64(stats.CacheHits)
 		}
 		out.ObserveInt64(killSwitch, disabled)
 		out.ObserveInt64(open, opened)
 		out.ObserveInt64(leases, held)
+		out.ObserveInt64(hits, cached)
 		return nil
-	}, killSwitch, open, leases)
+	}, killSwitch, open, leases, hits)
 	if err = errors.Join(append(failed, err)...); err != nil {
 		return nil, err
 	}

@@ -133,6 +133,7 @@ func TestSpansAndMetrics(t *testing.T) {
 		"ginlimit.kill_switch ":                   1,
 		"ginlimit.breakers.open ":                 0,
 		"ginlimit.leases ":                        0,
+		"ginlimit.rejection_cache.hits ":          0,
 	}, s.points())
 }
 

@@ -20,8 +20,9 @@ import (
 //
 // It is safe for concurrent use. Its metrics, all of this process:
 //
-//	ginlimit_decisions_total{tier,window,scope,outcome}       admitted, rejected, shadow_rejected,
-//	                                                          bypassed, failed_open, failed_closed
+//	ginlimit_decisions_total{tier,window,scope,outcome}       admitted, rejected, denied, upstream_full,
+//	                                                          shadow_rejected, bypassed, failed_open,
+//	                                                          failed_closed
 //	ginlimit_fallback_decisions_total{tier,outcome}           those of them that FailLocal's limiter made
 //	ginlimit_near_limit_admissions_total{tier,window,scope}   admitted, with at most a tenth left
 //	ginlimit_unknown_tier_total                               requests of a tier that no table names
@@ -29,6 +30,7 @@ import (
 //	ginlimit_store_errors_total{kind,policy}                  kinds as Event.ErrorKind names them
 //	ginlimit_{tokens,spend}_{reserved,settled}_total{tier}    spend in currency units
 //	ginlimit_kill_switch, _breakers, _breakers_open, _leases  of the limiters that New was given
+//	ginlimit_rejection_cache_hits_total                       rejected without asking the store
 //	ginlimit_group_size                                       histogram: decisions that were sent together
 type Collector struct {
 	limiters []*ginlimit.Limiter
@@ -43,8 +45,8 @@ type Collector struct {
 	standing    standing
 }
 
-// New returns a collector. The limiters are those whose kill switch, circuit breakers, leases and groups it
-// shows; scopes of one limiter share them, so one of them is enough. It panics on nil.
+// New returns a collector. The limiters are those whose kill switch, circuit breakers, leases, cache and
+// groups it shows; scopes of one limiter share them, so one of them is enough. It panics on nil.
 func New(limiters ...*ginlimit.Limiter) *Collector {
 	for _, l := range limiters {
 		if l == nil {

@@ -110,6 +110,16 @@ func TestDecisions(t *testing.T) {
 	})
 }
 
+func TestCacheHits(t *testing.T) {
+	l := ginlimit.NewMemoryLimiter(ginlimit.WithRejectionCache(10))
+	c := prom.New(l)
+	call := service(ginlimit.New(l.Scope("images"), resolver, table(t, tiers.Limits{PerMinute: 1, PerDay: 9})))
+	for range 4 {
+		call("alice", "pro")
+	}
+	expect(t, c, map[string]string{"rejection_cache_hits_total": "2"})
+}
+
 func TestFailures(t *testing.T) {
 	srv := redistest.Start(t)
 	rdb, err := redisclient.New(srv.URL())

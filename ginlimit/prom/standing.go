@@ -8,7 +8,7 @@ import (
 
 // standing is how limiters stand when they are looked at.
 type standing struct {
-	killSwitch, breakers, breakersOpen, leases, groupSize *prometheus.Desc
+	killSwitch, breakers, breakersOpen, leases, cacheHits, groupSize *prometheus.Desc
 }
 
 func newStanding() standing {
@@ -20,18 +20,21 @@ func newStanding() standing {
 		breakers:     desc("breakers", "Circuit breakers of Redis nodes."),
 		breakersOpen: desc("breakers_open", "Circuit breakers that let nothing through but probes."),
 		leases:       desc("leases", "Leases that requests under way hold."),
+		cacheHits:    desc("rejection_cache_hits_total", "Requests rejected without asking the store."),
 		groupSize:    desc("group_size", "Decisions that had waited and were sent to Redis together."),
 	}
 }
 
 func (s standing) describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{s.killSwitch, s.breakers, s.breakersOpen, s.leases, s.groupSize} {
+	for _, desc := range []*prometheus.Desc{
+		s.killSwitch, s.breakers, s.breakersOpen, s.leases, s.cacheHits, s.groupSize,
+	} {
 		out <- desc
 	}
 }
 
 func (s standing) collect(out chan<- prometheus.Metric, limiters []*ginlimit.Limiter) {
-	var disabled, breakers, open, leases float64
+	var disabled, breakers, open, leases, hits float64
 	var groups []uint64
 	for _, l := range limiters {
 		stats := l.Stats()
@@ -41,6 +44,7 @@ func (s standing) collect(out chan<- prometheus.Metric, limiters []*ginlimit.Lim
 		breakers += float64(stats.Breakers)
 		open += float64(stats.BreakersOpen)
 		leases += float64(stats.Leases)
+		hits += float64(stats.CacheHits)
 		groups = append(groups, make([]uint64, max(0, len(stats.Groups)-len(groups)))...)
 		for n, sent := range stats.Groups {
 			groups[n] += sent
@@ -51,6 +55,7 @@ func (s standing) collect(out chan<- prometheus.Metric, limiters []*ginlimit.Lim
 	} {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
+	out <- prometheus.MustNewConstMetric(s.cacheHits, prometheus.CounterValue, hits)
 	out <- histogram(s.groupSize, groups)
 }
 
