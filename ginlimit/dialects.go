@@ -89,13 +89,15 @@ func (r *requestOn) speak(d *dialects) {
 	switch {
 	case d.silent():
 	case r.dialects == nil:
-		r.dialects = d.all
+		r.dialects = d
 	default:
+		both := dialects{all: slices.Clone(r.dialects.all)}
 		for _, each := range d.all {
-			if !slices.Contains(r.dialects, each) {
-				r.dialects = append(r.dialects[:len(r.dialects):len(r.dialects)], each)
+			if !slices.Contains(both.all, each) {
+				both.all = append(both.all, each)
 			}
 		}
+		r.dialects = &both
 	}
 }
 
@@ -112,7 +114,7 @@ func (r *requestOn) tell(h http.Header, rejection *Decision, now func() time.Tim
 		Requests: tightest.told(budget.Requests), Tokens: tightest.told(budget.Tokens),
 		Spend: tightest.told(budget.Spend),
 	}
-	if len(r.dialects) != 1 || r.dialects[0] != headers.Default { // that needs no more
+	if len(r.dialects.all) != 1 || r.dialects.all[0] != headers.Default { // that needs no more
 		for i := range r.found {
 			said.Budgets = headers.Merge(said.Budgets, r.found[i].budgets())
 		}
@@ -129,15 +131,17 @@ func (r *requestOn) tell(h http.Header, rejection *Decision, now func() time.Tim
 			said.Spend = said.Rejected
 		}
 	}
-	for _, d := range r.dialects {
+	for _, d := range r.dialects.all {
 		d.Write(h, &said)
 	}
 }
 
 // hush removes the headers of all limiters that the request has met so far.
 func (r *requestOn) hush(h http.Header) {
-	for _, d := range r.dialects {
-		d.Remove(h)
+	if r.dialects != nil {
+		for _, d := range r.dialects.all {
+			d.Remove(h)
+		}
 	}
 	h.Del(HeaderShadow)
 }

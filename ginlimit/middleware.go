@@ -155,7 +155,7 @@ func (m *middleware) handle(c *gin.Context) {
 	next := m.answer(c, r)
 	switch {
 	case !next:
-		r.passed = nil // the answer is a limiter's, not the handler's
+		r.after.forget() // the answer is a limiter's, not the handler's
 	case first:
 		r.serve(c.Request.Context())
 	}
@@ -214,12 +214,15 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 		}
 	}
 	if m.observer.settled != nil && answer.reserved != (Usage{}) {
-		r.reservations = append(r.reservations, reservation{m.observer.settled, Settlement{
+		after := r.afterwards()
+		after.reservations = append(after.reservations, reservation{m.observer.settled, Settlement{
 			Route: a.route, Tier: answer.tier, Reserved: answer.reserved, Used: answer.reserved,
 		}})
 	}
-	if (m.refundOn != nil || m.upstream != nil) && !slices.Contains(r.passed, m) {
-		r.passed = append(r.passed, m)
+	if m.refundOn != nil || m.upstream != nil {
+		if after := r.afterwards(); !slices.Contains(after.passed, m) {
+			after.passed = append(after.passed, m)
+		}
 	}
 	return true
 }
@@ -266,7 +269,10 @@ func (r *requestOn) serve(ctx context.Context) {
 	defer r.tellSettled(ctx)
 	defer r.finish(ctx) // also after a panic
 	r.c.Next()
-	for _, m := range r.passed {
+	if r.after == nil {
+		return
+	}
+	for _, m := range r.after.passed {
 		if m.refundOn != nil && m.refundOn(r.c) {
 			r.admission.Refund()
 		}
@@ -306,11 +312,29 @@ type requestKey struct{}
 type requestOn struct {
 	context.Context
 	request
-	c      *gin.Context
-	passed []*middleware // that look at the handler's answer
+	c        *gin.Context
+	dialects *dialects   // of all mounts that it has met
+	after    *afterwards // nil: nothing
+}
 
-	dialects     []*headers.Dialect // of all mounts that it has met
-	reservations []reservation      // that observers want to see settled
+// afterwards is what is left to do when the handler has returned.
+type afterwards struct {
+	passed       []*middleware // that look at the handler's answer
+	reservations []reservation // that observers want to see settled
+}
+
+func (r *requestOn) afterwards() *afterwards {
+	if r.after == nil {
+		r.after = &afterwards{}
+	}
+	return r.after
+}
+
+// forget leaves the handler's answer out of it, since there is none.
+func (a *afterwards) forget() {
+	if a != nil {
+		a.passed = nil
+	}
 }
 
 // Value returns the request itself for requestKey.

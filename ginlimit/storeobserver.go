@@ -70,11 +70,14 @@ type reservation struct {
 
 // tellSettled tells what became of all reservations.
 func (r *requestOn) tellSettled(ctx context.Context) {
-	for _, reserved := range r.reservations {
+	if r.after == nil {
+		return
+	}
+	for _, reserved := range r.after.reservations {
 		if usage, settled, refunded := r.admission.Recorded(); settled || refunded {
 			reserved.Used = usage
 		}
 		reserved.observer.ObserveSettlement(ctx, reserved.Settlement)
 	}
-	r.reservations = nil
+	r.after.reservations = nil
 }
