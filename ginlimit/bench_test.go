@@ -7,12 +7,15 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
@@ -39,7 +42,8 @@ func BenchmarkDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p := newPlans(l, []layer{{l.names, table}}, planning{atomic: bm.atomic}).of(tiers.Free)
+				p := plan.NewTable([]plan.Layer{{Names: l.names, Tiers: table}},
+					plan.Rules{Atomic: bm.atomic, Share: l.share}).Of("", tiers.Free, time.Now)
 				if bm.full {
 					for range bm.limits.PerMinute {
 						benchDecide(b, l, p, "user0")
@@ -82,26 +86,21 @@ func benchLimiter(b *testing.B, store string) (*Limiter, *redistest.Server) {
 	return NewLimiter(srv.Client(b)), srv
 }
 
-func benchDecide(b *testing.B, l *Limiter, p plan, user string) Decision {
+func benchDecide(b *testing.B, l *Limiter, p plan.Plan, user string) Decision {
 	b.Helper()
 	ctx := context.Background()
-	var r request
-	r.init()
-	rejected, err := r.decide(
-		ctx,
-		l,
-		p,
-		budget.EncodePart(user),
-		costs{weight: 1},
-		l.deadline(ctx, shared),
-	)
+	var r request.Request
+	r.Init()
+	rejected, err := r.Decide(ctx, &l.counter, p, budget.EncodePart(user), plan.Costs{Weight: 1},
+		l.counter.Deadline(ctx, request.Shared))
 	if err != nil {
 		b.Fatal(err)
 	}
-	if rejected.claim != nil {
-		return rejected.decision()
+	if rejected.Claim != nil {
+		return decisionOf(rejected.Claim, rejected.Verdict)
 	}
-	return tightestOf(r.found).first()
+	tightest := request.TightestOf(r.Found)
+	return decisionOf(tightest.First())
 }
 
 func measure(b *testing.B, srv *redistest.Server, decide func(user string)) {

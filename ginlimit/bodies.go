@@ -14,7 +14,7 @@ import (
 // Refusal is what the middleware answers in place of the handler: 429, 400, 401 or 503.
 type Refusal struct {
 	Status     int
-	Type       string   // "rate_limit_error", "invalid_request_error", "authentication_error" or "api_error"
+	Type       string   // "rate_limit_error", "invalid_request_error", "permission_error", "api_error", …
 	Code       string   // "rate_limit_exceeded", "daily_limit_exceeded", …
 	Message    string   // for the caller; nothing internal
 	RetryAfter int      // seconds, as in the header; 0 = none
@@ -89,7 +89,8 @@ func ProblemBody(c *gin.Context, r Refusal) {
 	case http.StatusTooManyRequests:
 		p.Type = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 		p.Title = "Request cannot be satisfied as assigned quota has been exceeded"
-		p.ViolatedPolicies = []string{headers.PolicyName(told(r.Decision))}
+		rejected := headers.Budget{Name: r.Decision.Name(), Scope: r.Decision.Scope}
+		p.ViolatedPolicies = []string{headers.PolicyName(rejected)}
 	case http.StatusServiceUnavailable:
 		p.Type = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 		p.Title = "Request cannot be satisfied due to temporary server capacity constraints"

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 )
 
 // Decision is the answer to one call against one window. The zero value, nothing decided, counts
@@ -40,6 +41,9 @@ func (d Decision) Name() string {
 	}
 	return budget.Dimension{Window: d.Window, Unit: budget.UnitOf(d.Budget)}.String()
 }
+
+// decisionOf is a verdict on a claim.
+func decisionOf(c *plan.Claim, v budget.Verdict) Decision { return decision(c.Scope, c.Budget, v) }
 
 // decision is the verdict of a scope's budget.
 func decision(scope string, b budget.Budget, v budget.Verdict) Decision {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 )
 
 // WithHeaders sets the dialects in which responses tell what is left, all of them together; the default is
@@ -101,27 +102,27 @@ func (r *requestOn) speak(d *dialects) {
 	}
 }
 
-// tell sets the headers of all limiters that the request has met so far. Rejection is the decision that has
-// rejected it, if one has.
-func (r *requestOn) tell(h http.Header, rejection *Decision, now func() time.Time) {
-	if rejection != nil {
-		for i := range r.found {
-			r.found[i].givenBack = true
+// tell sets the headers of all limiters that the request has met so far. Rejected is what has rejected it,
+// if something has.
+func (r *requestOn) tell(h http.Header, rejected *request.Rejection, now func() time.Time) {
+	if rejected != nil {
+		for i := range r.Found {
+			r.Found[i].GivenBack = true
 		}
 	}
-	tightest := tightestOf(r.found)
+	tightest := request.TightestOf(r.Found)
 	said := headers.Response{
-		Requests: tightest.told(budget.Requests), Tokens: tightest.told(budget.Tokens),
-		Spend: tightest.told(budget.Spend),
+		Requests: tightest.Told(budget.Requests), Tokens: tightest.Told(budget.Tokens),
+		Spend: tightest.Told(budget.Spend),
 	}
 	if len(r.dialects.all) != 1 || r.dialects.all[0] != headers.Default { // that needs no more
-		for i := range r.found {
-			said.Budgets = headers.Merge(said.Budgets, r.found[i].budgets())
+		for i := range r.Found {
+			said.Budgets = headers.Merge(said.Budgets, r.Found[i].Budgets())
 		}
 		said.Now = now()
 	}
-	if rejection != nil {
-		said.Rejected = told(*rejection)
+	if rejected != nil {
+		said.Rejected = rejected.Claim.Told(rejected.Verdict)
 		switch said.Rejected.Unit {
 		case headers.Requests:
 			said.Requests = said.Rejected

@@ -7,11 +7,12 @@ import (
 	"strconv"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // mustDecide panics where canDecide fails.
-func mustDecide(layers []layer, on budget.Dimensions) {
+func mustDecide(layers []plan.Layer, on budget.Dimensions) {
 	if err := canDecide(layers, on); err != nil {
 		panic("ginlimit: New: " + err.Error())
 	}
@@ -19,17 +20,17 @@ func mustDecide(layers []layer, on budget.Dimensions) {
 
 // canDecide returns an error if a table has a number that no option decides. The tier would have no limit
 // there, and nobody would notice.
-func canDecide(layers []layer, on budget.Dimensions) error {
+func canDecide(layers []plan.Layer, on budget.Dimensions) error {
 	for _, layer := range layers {
-		for _, t := range layer.tiers.Tiers() {
-			if err := layer.canDecide("tier "+shown(t), layer.tiers.Lookup(t), on); err != nil {
+		for _, t := range layer.Tiers.Tiers() {
+			if err := canDecideOf(layer, "tier "+shown(t), layer.Tiers.Lookup(t), on); err != nil {
 				return err
 			}
 		}
-		overrides := layer.tiers.Users().Overrides
+		overrides := layer.Tiers.Users().Overrides
 		for _, user := range slices.Sorted(maps.Keys(overrides)) {
 			what := "the override of " + shown(tiers.Tier(user))
-			if err := layer.canDecide(what, overrides[user].Limits, on); err != nil {
+			if err := canDecideOf(layer, what, overrides[user].Limits, on); err != nil {
 				return err
 			}
 		}
@@ -37,14 +38,14 @@ func canDecide(layers []layer, on budget.Dimensions) error {
 	return nil
 }
 
-func (l layer) canDecide(what string, limits tiers.Limits, on budget.Dimensions) error {
+func canDecideOf(l plan.Layer, what string, limits tiers.Limits, on budget.Dimensions) error {
 	field, option := undecided(on, limits)
 	if field == "" {
 		return nil
 	}
 	in := ""
-	if l.names.Scope != "" {
-		in = " in scope " + strconv.Quote(l.names.Scope)
+	if l.Names.Scope != "" {
+		in = " in scope " + strconv.Quote(l.Names.Scope)
 	}
 	return errors.New(what + in + " has " + field + ", which nothing decides; add " + option)
 }

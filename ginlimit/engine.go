@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -62,39 +64,39 @@ type other struct {
 	table *table
 }
 
-// with adds to the user's plan what the other subjects must meet.
-func (a *asked) with(p plan, l *Limiter, plansOf func(*table) plans) plan {
+// planOn is what the request must meet on a limiter: the user's plan, and those of the other subjects.
+func (a *asked) planOn(l *Limiter, t *table, plans func(*table) *plan.Table) plan.Plan {
+	p := plans(t).Of(a.id, a.tier, l.kill.now)
 	for _, o := range a.others {
-		theirs := o.table.planOf(l, plansOf(o.table), o.id, o.tier)
-		p = p.with(theirs, o.owner, !l.names.HashTags)
+		p = p.With(plans(o.table).Of(o.id, o.tier, l.kill.now), o.owner, !l.names.HashTags)
 	}
 	return p
 }
 
+func ownPlans(t *table) *plan.Table   { return t.own }
+func localPlans(t *table) *plan.Table { return t.local }
+
 // denied tells whether the user or another subject is refused.
 func (a *asked) denied(t *table) bool {
-	return t.denies(a.id) || slices.ContainsFunc(a.others, func(o other) bool { return o.table.denies(o.id) })
+	return t.own.Denies(a.id) ||
+		slices.ContainsFunc(a.others, func(o other) bool { return o.table.own.Denies(o.id) })
 }
-
-func ownPlans(t *table) plans   { return t.own }
-func localPlans(t *table) plans { return t.local }
 
 // answer is what a decision has found.
 type answer struct {
-	rejection rejection // where the request was rejected, or would have been
+	rejection request.Rejection // where the request was rejected, or would have been
 	tier      tiers.Tier
 	reserved  Usage // of a request that passes
 }
 
 // decide decides a request. Of one that does not pass nothing stays counted.
-func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, ending) {
+func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answer, ending) {
 	event := Event{Route: a.route}
 	table := e.tables.now(ctx)
-	var plan plan
-	plan, event.Tier, event.UnknownTier = e.planOf(ctx, table, a)
-	plan = a.with(plan, e.limiter, ownPlans)
+	event.Tier, event.UnknownTier = e.knownTier(ctx, table, a.tier)
+	p := a.planOn(e.limiter, table, ownPlans)
 	if e.limiter.kill.on() {
-		r.found = append(r.found, finding{plan: plan, bypassed: true})
+		r.Found = append(r.Found, request.Finding{Plan: p, Bypassed: true})
 		event.Outcome = Bypassed
 		e.observePassed(ctx, &event, r)
 		return answer{}, pass
@@ -102,33 +104,33 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 	if a.denied(table) {
 		return answer{}, e.deny(ctx, r, event)
 	}
-	costs, err := e.costs(plan, a)
-	if err != nil && e.shadow && ended(ctx) == nil {
+	costs, err := e.costs(p, a)
+	if err != nil && e.shadow && request.Ended(ctx) == nil {
 		e.logEstimate(ctx, err)
 		return answer{}, pass
 	}
 	if err != nil {
 		return answer{}, e.estimateFailed(ctx, r, err)
 	}
-	if costs.weight == 0 {
-		plan = plan.weightless()
+	if costs.Weight == 0 {
+		p = p.Weightless()
 	}
 
-	deadline, before := e.limiter.deadline(ctx, shared), len(r.held)
+	deadline, before := e.limiter.counter.Deadline(ctx, request.Shared), r.Held()
 	began := e.observer.begin()
-	rejected, err := r.decide(ctx, e.limiter, plan, a.user, costs, deadline)
+	rejected, err := r.Decide(ctx, &e.limiter.counter, p, a.user, costs, deadline)
 	e.observer.store(ctx, a.route, began, err)
-	switch ended(ctx) { // the request itself, which is no failure of Redis
+	switch request.Ended(ctx) { // the request itself, which is no failure of Redis
 	case nil:
 	case context.Canceled:
-		r.leave(ctx, e.limiter)
+		r.Leave(ctx, &e.limiter.counter)
 		return answer{}, gone
 	default:
 		if err != nil && e.shadow {
 			return answer{}, pass
 		}
 		if err != nil {
-			r.leave(ctx, e.limiter)
+			r.Leave(ctx, &e.limiter.counter)
 			return answer{}, unavailable
 		}
 	}
@@ -141,47 +143,47 @@ func (e *engine) decide(ctx context.Context, r *request, a *asked) (answer, endi
 		case e.failOpen:
 			return answer{}, pass
 		case e.local == nil:
-			r.giveBackAll(ctx, deadline)
+			r.GiveBackAll(ctx, deadline)
 			return answer{}, unavailable
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		plan = a.with(table.planOf(e.local, table.local, a.id, a.tier), e.local, localPlans)
-		if costs.weight == 0 {
-			plan = plan.weightless()
+		p = a.planOn(e.local, table, localPlans)
+		if costs.Weight == 0 {
+			p = p.Weightless()
 		}
-		rejected, _ = r.decide(ctx, e.local, plan, a.user, costs, time.Time{})
+		rejected, _ = r.Decide(ctx, &e.local.counter, p, a.user, costs, time.Time{})
 	}
-	if rejected.claim != nil && e.shadow {
+	if rejected.Claim != nil && e.shadow {
 		event.Outcome = ShadowRejected
-		e.observe(ctx, event, rejected.decision())
-		e.logShadow(ctx, event, rejected.decision())
-		r.giveBack(ctx, before, deadline)
-		r.found[len(r.found)-1].givenBack = true
+		e.observe(ctx, event, decisionOf(rejected.Claim, rejected.Verdict))
+		e.logShadow(ctx, event, decisionOf(rejected.Claim, rejected.Verdict))
+		r.GiveBack(ctx, before, deadline)
+		r.Found[len(r.Found)-1].GivenBack = true
 		return answer{rejection: rejected}, shadowed
 	}
-	if rejected.claim != nil {
+	if rejected.Claim != nil {
 		event.Outcome = Rejected
-		if rejected.upstream {
+		if rejected.Upstream {
 			event.Outcome = UpstreamFull
 		}
-		e.observe(ctx, event, rejected.decision())
-		r.giveBackAll(ctx, deadline)
+		e.observe(ctx, event, decisionOf(rejected.Claim, rejected.Verdict))
+		r.GiveBackAll(ctx, deadline)
 		switch {
-		case rejected.verdict.TooLarge:
+		case rejected.Verdict.TooLarge:
 			return answer{rejection: rejected}, tooLarge
-		case rejected.upstream:
+		case rejected.Upstream:
 			return answer{rejection: rejected}, crowded
 		}
 		return answer{rejection: rejected}, refused
 	}
 	event.Outcome = Admitted
 	e.observePassed(ctx, &event, r)
-	return answer{tier: event.Tier, reserved: costs.Usage}, pass
+	return answer{tier: event.Tier, reserved: Usage{costs.Tokens, costs.Spend}}, pass
 }
 
 // deny says how a request ends whose subject is on a deny list, and gives back what it has taken so far.
-func (e *engine) deny(ctx context.Context, r *request, event Event) ending {
+func (e *engine) deny(ctx context.Context, r *request.Request, event Event) ending {
 	if e.shadow {
 		event.Outcome = ShadowRejected
 		e.observe(ctx, event, Decision{})
@@ -190,7 +192,7 @@ func (e *engine) deny(ctx context.Context, r *request, event Event) ending {
 	}
 	event.Outcome = Denied
 	e.observe(ctx, event, Decision{})
-	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
+	r.GiveBackAll(ctx, e.limiter.counter.Deadline(ctx, request.Shared))
 	return denied
 }
 
@@ -198,22 +200,24 @@ func (e *engine) deny(ctx context.Context, r *request, event Event) ending {
 const maxWeight = 1000
 
 // costs are what the request takes.
-func (e *engine) costs(p plan, a *asked) (c costs, err error) {
-	c.weight = 1
+func (e *engine) costs(p plan.Plan, a *asked) (c plan.Costs, err error) {
+	c.Weight = 1
 	if a.weigh != nil {
-		if c.weight, err = a.weigh(); err != nil {
+		if c.Weight, err = a.weigh(); err != nil {
 			return c, err
 		}
-		if c.weight < 0 || c.weight > maxWeight {
-			return c, fmt.Errorf("weight %d is not from 0 to %d", c.weight, maxWeight)
+		if c.Weight < 0 || c.Weight > maxWeight {
+			return c, fmt.Errorf("weight %d is not from 0 to %d", c.Weight, maxWeight)
 		}
 	}
 	if a.estimate != nil {
-		if most, ok := p.estimated(); ok {
-			if c.Usage, err = a.estimate(most); err != nil {
+		if most, ok := p.Estimated(); ok {
+			u, err := a.estimate(Usage{most.Tokens, most.Spend})
+			if err != nil {
 				return c, err
 			}
-			c.Usage = c.Usage.bounded()
+			u = u.bounded()
+			c.Tokens, c.Spend = u.Tokens, u.Spend
 		}
 	}
 	return c, nil
@@ -221,13 +225,13 @@ func (e *engine) costs(p plan, a *asked) (c costs, err error) {
 
 // estimateFailed says how a request ends whose usage could not be estimated, and gives back what it has taken
 // so far.
-func (e *engine) estimateFailed(ctx context.Context, r *request, err error) ending {
-	if ended(ctx) == context.Canceled {
-		r.leave(ctx, e.limiter)
+func (e *engine) estimateFailed(ctx context.Context, r *request.Request, err error) ending {
+	if request.Ended(ctx) == context.Canceled {
+		r.Leave(ctx, &e.limiter.counter)
 		return gone
 	}
 	e.logEstimate(ctx, err)
-	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
+	r.GiveBackAll(ctx, e.limiter.counter.Deadline(ctx, request.Shared))
 	return invalid
 }
 
@@ -240,10 +244,10 @@ func (e *engine) logEstimate(ctx context.Context, err error) {
 
 // lookupFailed says how a request ends whose subject could not be found out, and gives back what it has
 // taken so far. A look-up that failed since the request is over is no failure.
-func (e *engine) lookupFailed(ctx context.Context, r *request, err error) ending {
-	over := ended(ctx)
+func (e *engine) lookupFailed(ctx context.Context, r *request.Request, err error) ending {
+	over := request.Ended(ctx)
 	if over != nil && (errors.Is(err, over) || errors.Is(err, ctx.Err())) {
-		r.leave(ctx, e.limiter)
+		r.Leave(ctx, &e.limiter.counter)
 		if over == context.Canceled {
 			return gone
 		}
@@ -258,7 +262,7 @@ func (e *engine) lookupFailed(ctx context.Context, r *request, err error) ending
 	if e.shadow {
 		return pass
 	}
-	r.giveBackAll(ctx, e.limiter.deadline(ctx, shared))
+	r.GiveBackAll(ctx, e.limiter.counter.Deadline(ctx, request.Shared))
 	return unavailable
 }
 
@@ -270,11 +274,14 @@ func (e *engine) observe(ctx context.Context, event Event, d Decision) {
 }
 
 // observePassed tells of a request that passes, with the tightest of the budgets that were found last.
-func (e *engine) observePassed(ctx context.Context, event *Event, r *request) {
+func (e *engine) observePassed(ctx context.Context, event *Event, r *request.Request) {
 	if e.observer.each != nil {
-		tightest := tightestOf(r.found[len(r.found)-1:]).first()
-		tightest.Allowed = true // also where every budget is unlimited
-		e.observe(ctx, *event, tightest)
+		d := Decision{Allowed: true} // where every budget is unlimited
+		tightest := request.TightestOf(r.Found[len(r.Found)-1:])
+		if claim, v := tightest.First(); claim != nil {
+			d = decisionOf(claim, v)
+		}
+		e.observe(ctx, *event, d)
 	}
 }
 

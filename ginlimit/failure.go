@@ -23,7 +23,7 @@ func FailOpen() FailurePolicy { return FailurePolicy{open: true} }
 // NewMemoryLimiter.
 func FailLocal(m *Limiter) FailurePolicy {
 	mustNotBeNil("FailLocal: limiter", m)
-	if !m.local {
+	if !m.counter.Local {
 		panic("ginlimit: FailLocal: limiter is not one of NewMemoryLimiter")
 	}
 	return FailurePolicy{local: m}

@@ -44,9 +44,9 @@ func streams(t *testing.T) (*renewals, func(user string, lasts time.Duration) in
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	l := NewMemoryLimiter()
-	kept := &renewals{Store: l.store}
-	l.store, l.leases.store = kept, kept
-	l.timeout = time.Millisecond
+	kept := &renewals{Store: l.counter.Store}
+	l.counter.Store, l.counter.Leases.Store = kept, kept
+	l.counter.Timeout = time.Millisecond
 	table, err := tiers.NewStore(
 		tiers.Free,
 		map[tiers.Tier]tiers.Limits{tiers.Free: {PerMinute: 1000, PerDay: 1000, Concurrent: 1}},
@@ -105,7 +105,7 @@ func TestOneRenewalATick(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []int{300, 300, 300, 300}, kept.calls)
 		for _, left := range kept.deadline {
-			require.Equal(t, renewInterval, left)
+			require.Equal(t, budget.LeaseTime/3, left)
 		}
 		go send("alice", 6*time.Second) // who comes when the ticking has ended starts it again
 		time.Sleep(time.Minute)

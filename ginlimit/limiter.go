@@ -17,6 +17,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/memstore"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/redisstore"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/rejectioncache"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -46,19 +47,15 @@ const DefaultTimeout = 100 * time.Millisecond
 //
 // It is safe for concurrent use. Make one for a process with NewLimiter or NewMemoryLimiter.
 type Limiter struct {
-	store    budget.Store
-	direct   budget.Store // the same, without a rejection cache
-	local    bool         // the store is this process's memory, which never fails
+	counter  request.Counter
 	names    budget.Names
 	replicas int
-	timeout  time.Duration // of a decision; 0: as long as the client takes
 
 	// Shared with all scopes.
 	kill    *killSwitch
 	logged  *logRate   // of the store's errors
 	cluster *sync.Once // of telling that Redis is a Cluster
 	mounts  *mounts
-	leases  *leases
 	redis   *redisstore.Store // where it counts in Redis, for Stats
 }
 
@@ -89,8 +86,8 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	heeds, known := redisstore.HeedsDeadlines(rdb)
 	switch {
 	case heeds:
-		l.timeout = cmp.Or(l.timeout, DefaultTimeout)
-	case known && l.timeout == 0:
+		l.counter.Timeout = cmp.Or(l.counter.Timeout, DefaultTimeout)
+	case known && l.counter.Timeout == 0:
 		slog.Warn("ginlimit: a hung Redis may hold requests for its client's ReadTimeout and retries",
 			"cause", "the Redis client has no ContextTimeoutEnabled", "cure", "redisclient.New or WithTimeout")
 	}
@@ -103,7 +100,7 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 func NewMemoryLimiter(opts ...LimiterOption) *Limiter {
 	c := newLimiterConfig("NewMemoryLimiter", opts)
 	l := newLimiter(memstore.New(c.clock), c)
-	l.local, l.timeout = true, 0
+	l.counter.Local, l.counter.Timeout = true, 0
 	return l
 }
 
@@ -113,10 +110,8 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 		now = time.Now
 	}
 	l := &Limiter{
-		store:    s,
-		direct:   s,
+		counter:  request.Counter{Store: s, Direct: s, Timeout: c.timeout},
 		names:    c.names,
-		timeout:  c.timeout,
 		replicas: c.replicas,
 		kill:     newKillSwitch(c.killSwitch, now),
 		logged:   newLogRate(time.Second),
@@ -124,9 +119,10 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 		mounts:   &mounts{},
 	}
 	if c.rejections > 0 {
-		l.store = rejectioncache.New(s, c.rejections, c.clock)
+		l.counter.Store = rejectioncache.New(s, c.rejections, c.clock)
 	}
-	l.leases = &leases{store: s, failed: l.logError}
+	l.counter.LogError = l.logError
+	l.counter.Leases = &request.Leases{Store: s, Failed: l.logError}
 	return l
 }
 
@@ -192,9 +188,10 @@ func (l *Limiter) ask(
 	if l.kill.on() {
 		return decision(l.names.Scope, b, budget.Verdict{Allowed: true}), nil
 	}
-	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+	ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 	defer cancel()
-	verdicts, err := ask(l.store, ctx, []budget.Claim{{Key: l.names.Key(userID, b.Dimension), Budget: b}})
+	claims := []budget.Claim{{Key: l.names.Key(userID, b.Dimension), Budget: b}}
+	verdicts, err := ask(l.counter.Store, ctx, claims)
 	if err != nil {
 		return Decision{}, fmt.Errorf("ginlimit: %s: %w", op, err)
 	}
@@ -225,10 +222,10 @@ func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits)
 			verdicts[i].Allowed = true
 		}
 	case len(claims) > 0:
-		ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+		ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 		defer cancel()
 		var err error
-		if verdicts, err = l.store.Peek(ctx, claims); err != nil {
+		if verdicts, err = l.counter.Store.Peek(ctx, claims); err != nil {
 			return nil, fmt.Errorf("ginlimit: usage: %w", err)
 		}
 	}
@@ -255,9 +252,9 @@ func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Dura
 			keys = append(keys, l.names.Key(userID, d))
 		}
 	}
-	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+	ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 	defer cancel()
-	if err := l.store.Reset(ctx, keys); err != nil {
+	if err := l.counter.Store.Reset(ctx, keys); err != nil {
 		return fmt.Errorf("ginlimit: reset: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -21,66 +22,27 @@ func WithLiveTiers(src TierSource) Option {
 	return func(o *options) { o.live = src }
 }
 
-// table is a tier table, and those of further scopes, with all that was worked out from them.
+// table is a tier table, and those of further scopes, with the plans that were worked out from them.
 type table struct {
-	tiers  *tiers.Store
-	layers []layer
-	how    planning
-	own    plans
-	local  plans // of FailLocal's limiter
+	tiers *tiers.Store
+	own   *plan.Table
+	local *plan.Table // of FailLocal's limiter, or nil
 }
 
 // newTable works out a table for the first of these layers. Local may be nil.
-func newTable(s *tiers.Store, l, local *Limiter, layers []layer, how planning) (*table, error) {
+func newTable(s *tiers.Store, l, local *Limiter, layers []plan.Layer, how plan.Rules) (*table, error) {
 	layers = slices.Clone(layers)
-	layers[0].tiers = s
+	layers[0].Tiers = s
 	if err := canDecide(layers, how.Dimensions); err != nil {
 		return nil, err
 	}
-	t := &table{tiers: s, layers: layers, how: how, own: newPlans(l, layers, how)}
+	how.Share = l.share
+	t := &table{tiers: s, own: plan.NewTable(layers, how)}
 	if local != nil {
-		t.local = newPlans(local, layers, how)
+		how.Share = local.share
+		t.local = plan.NewTable(layers, how)
 	}
 	return t, nil
-}
-
-// excepts tells whether a user has a plan of its own.
-func (t *table) excepts(user string) bool {
-	for i := range t.layers {
-		if t.layers[i].tiers.Excepts(user) {
-			return true
-		}
-	}
-	return false
-}
-
-// denies tells whether a user is refused.
-func (t *table) denies(user string) bool {
-	for i := range t.layers {
-		if t.layers[i].tiers.Denies(user) {
-			return true
-		}
-	}
-	return false
-}
-
-// planOf is what a user of a tier must meet on a limiter, of which the plans of all tiers are there.
-func (t *table) planOf(l *Limiter, all plans, user string, tier tiers.Tier) plan {
-	if t.excepts(user) {
-		return t.userPlan(l, user, tier)
-	}
-	return all.of(tier)
-}
-
-// userPlan is what one user must meet that the table names. It is made anew for each request, which takes some
-// microseconds.
-func (t *table) userPlan(l *Limiter, user string, tier tiers.Tier) plan {
-	known, now := tier, l.kill.now()
-	if _, ok := t.own.byTier[tier]; !ok {
-		known = t.tiers.Fallback()
-	}
-	limits := func(s *tiers.Store) tiers.Limits { return s.LookupUser(user, tier, now) }
-	return newPlan(limits, known, l, t.layers, t.how)
 }
 
 // tables is the table of a mount.

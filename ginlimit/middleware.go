@@ -5,12 +5,15 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -58,27 +61,29 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	if o.tiers == nil {
 		o.tiers = tiers.Default()
 	}
-	layers := []layer{{l.names, o.tiers}}
+	layers := []plan.Layer{{Names: l.names, Tiers: o.tiers}}
 	for _, s := range o.scopes {
 		names := l.names
 		names.Scope = s.name
-		if s.name == "" || slices.ContainsFunc(layers, func(l layer) bool { return l.names == names }) {
+		if s.name == "" || slices.ContainsFunc(layers, func(l plan.Layer) bool { return l.Names == names }) {
 			panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
 		l.mounts.add(s.name, mount{true, o.bounded})
-		layers = append(layers, layer{names, s.tiers})
+		layers = append(layers, plan.Layer{Names: names, Tiers: s.tiers})
 	}
 	on := budget.Dimensions{Usage: o.estimator != nil, Concurrent: o.concurrency, Bounded: o.bounded}
 	mustDecide(layers, on)
 	if o.upstream != nil && o.upstream.TokensPerMinute > 0 && o.estimator == nil {
 		panic("ginlimit: New: WithUpstream has TokensPerMinute, which nothing estimates; add WithUsage")
 	}
-	how := planning{
+	how := plan.Rules{
 		Dimensions: on,
-		atomic: o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil ||
+		Atomic: o.atomic || len(o.scopes) > 0 || len(o.subjects) > 0 || o.weight != nil ||
 			on != budget.Dimensions{},
-		refunds:  o.refundOn != nil,
-		upstream: o.upstream,
+		Refunds: o.refundOn != nil,
+	}
+	if o.upstream != nil {
+		how.Provider, how.Upstream = o.upstream.Name, o.upstream.budgets
 	}
 	m := &middleware{resolver: r, engine: engine{
 		limiter:  l,
@@ -106,17 +111,17 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 }
 
 // addSubjects adds the scopes of WithScopeFor to those that are there.
-func (m *middleware) addSubjects(o options, there []layer, how planning) {
+func (m *middleware) addSubjects(o options, there []plan.Layer, how plan.Rules) {
 	l := m.limiter
-	how.upstream = nil
+	how.Upstream = nil
 	for _, s := range o.subjects {
 		names := l.names
 		names.Scope = s.name
-		if s.name == "" || slices.ContainsFunc(there, func(l layer) bool { return l.names == names }) {
+		if s.name == "" || slices.ContainsFunc(there, func(l plan.Layer) bool { return l.Names == names }) {
 			panic("ginlimit: WithScopeFor: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
 		l.mounts.add(s.name, mount{true, o.bounded})
-		own := []layer{{names, s.tiers}}
+		own := []plan.Layer{{Names: names, Tiers: s.tiers}}
 		there = slices.Concat(there, own)
 		mustDecide(own, how.Dimensions)
 		table, _ := newTable(s.tiers, l, m.local, own, how) // whose numbers were looked at above
@@ -186,10 +191,10 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	if a.others, err = m.others(c); err != nil {
 		return m.failLookup(c, r, err)
 	}
-	found := len(r.found)
-	answer, ending := m.decide(ctx, &r.request, &a)
+	found := len(r.Found)
+	answer, ending := m.decide(ctx, &r.Request, &a)
 	if m.dialects.silent() {
-		r.found = r.found[:min(found, len(r.found))]
+		r.Found = r.Found[:min(found, len(r.Found))]
 	}
 	switch ending {
 	case gone:
@@ -201,16 +206,16 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	case denied:
 		return m.refuse(c, r, userDenied)
 	case crowded:
-		return m.refuse(c, r, upstreamFull(answer.rejection.decision()))
+		return m.refuse(c, r, upstreamFull(decisionOf(answer.rejection.Claim, answer.rejection.Verdict)))
 	case tooLarge:
-		return m.refuse(c, r, exceedsBudget(answer.rejection.decision()))
+		return m.refuse(c, r, exceedsBudget(decisionOf(answer.rejection.Claim, answer.rejection.Verdict)))
 	case refused:
-		return m.reject(c, r, answer.rejection.decision())
+		return m.reject(c, r, answer.rejection)
 	}
 	if !m.dialects.silent() {
 		r.tell(c.Writer.Header(), nil, m.limiter.kill.now)
 		if ending == shadowed {
-			c.Header(HeaderShadow, headers.PolicyName(answer.rejection.claim.told))
+			c.Header(HeaderShadow, headers.PolicyName(answer.rejection.Claim.Told(answer.rejection.Verdict)))
 		}
 	}
 	if m.observer.settled != nil && answer.reserved != (Usage{}) {
@@ -244,7 +249,7 @@ func (m *middleware) others(c *gin.Context) (all []other, err error) {
 
 // failLookup answers a request whose subject could not be found out, or lets it pass in shadow mode.
 func (m *middleware) failLookup(c *gin.Context, r *requestOn, err error) (next bool) {
-	switch m.lookupFailed(c.Request.Context(), &r.request, err) {
+	switch m.lookupFailed(c.Request.Context(), &r.Request, err) {
 	case pass:
 		return true
 	case gone:
@@ -267,7 +272,7 @@ func estimate(e Estimator, c *gin.Context, most Usage) (Usage, error) {
 func (r *requestOn) serve(ctx context.Context) {
 	defer r.over.Store(true)
 	defer r.tellSettled(ctx)
-	defer r.finish(ctx) // also after a panic
+	defer r.settle(ctx) // also after a panic
 	r.c.Next()
 	if r.after == nil {
 		return
@@ -282,6 +287,19 @@ func (r *requestOn) serve(ctx context.Context) {
 	}
 }
 
+// settle does what the handler has recorded.
+func (r *requestOn) settle(ctx context.Context) {
+	word, usage := r.admission.end()
+	switch word {
+	case saidNothing:
+		r.Finish(ctx, nil, false)
+	case saidRefund:
+		r.Finish(ctx, nil, true)
+	case saidUsage:
+		r.Finish(ctx, &plan.Costs{Tokens: usage.Tokens, Spend: usage.Spend}, false)
+	}
+}
+
 // requestOf returns the state of the HTTP request, and whether it made that: it does for the first limiter
 // that the request meets. The state is in the context of c.Request, since Gin's HandleContext clears c.Keys.
 func requestOf(c *gin.Context) (r *requestOn, first bool) {
@@ -289,7 +307,7 @@ func requestOf(c *gin.Context) (r *requestOn, first bool) {
 		return r, false
 	}
 	r = &requestOn{Context: c.Request.Context(), c: c}
-	r.init()
+	r.Init()
 	c.Request = c.Request.WithContext(r)
 	return r, true
 }
@@ -311,7 +329,10 @@ type requestKey struct{}
 // requestOn is a request on the gin.Context c, and the context of its http.Request, in which it is found.
 type requestOn struct {
 	context.Context
-	request
+	request.Request
+	admission Admission
+	over      atomic.Bool // its handlers have returned
+
 	c        *gin.Context
 	dialects *dialects   // of all mounts that it has met
 	after    *afterwards // nil: nothing

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -66,7 +67,8 @@ func allowance(d Decision) string {
 }
 
 // reject answers 429 and ends the chain.
-func (m *middleware) reject(c *gin.Context, r *requestOn, d Decision) (next bool) {
+func (m *middleware) reject(c *gin.Context, r *requestOn, rejected request.Rejection) (next bool) {
+	d := decisionOf(rejected.Claim, rejected.Verdict)
 	slow, code := d.RetryAfter > time.Hour, "rate_limit_exceeded"
 	switch budget.UnitOf(d.Budget) {
 	case budget.Requests:
@@ -90,7 +92,7 @@ func (m *middleware) reject(c *gin.Context, r *requestOn, d Decision) (next bool
 	if m.dialects.silent() {
 		r.hush(c.Writer.Header())
 	} else {
-		r.tell(c.Writer.Header(), &d, m.limiter.kill.now)
+		r.tell(c.Writer.Header(), &rejected, m.limiter.kill.now)
 	}
 	retryAfter := d.RetryAfterSeconds()
 	m.abort(c, Refusal{

@@ -18,8 +18,8 @@ type Stats struct {
 
 // Stats returns how the limiter stands. It asks Redis nothing, and may be called at any time.
 func (l *Limiter) Stats() Stats {
-	s := Stats{Disabled: l.kill.on(), Leases: l.leases.count()}
-	if cache, ok := l.store.(*rejectioncache.Store); ok {
+	s := Stats{Disabled: l.kill.on(), Leases: l.counter.Leases.Count()}
+	if cache, ok := l.counter.Store.(*rejectioncache.Store); ok {
 		s.CacheHits = cache.Hits()
 	}
 	if l.redis != nil {

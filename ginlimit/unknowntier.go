@@ -9,28 +9,18 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// planOf is the plan of the user, the tier as events name it, one of the table, and whether it stands for a
-// tier that no table names. A missing tier is the fallback's and not unknown.
-func (e *engine) planOf(
-	ctx context.Context, table *table, a *asked,
-) (p plan, known tiers.Tier, unknown bool) {
-	t := a.tier
-	p, ok := table.own.byTier[t]
-	if !ok {
-		p = table.own.unknown
-	}
-	if table.excepts(a.id) {
-		p = table.userPlan(e.limiter, a.id, t)
-	}
-	if ok {
-		return p, t, false
+// knownTier is the tier as events name it, one of the table, and whether it stands for a tier that no
+// table names. A missing tier is the fallback's and not unknown.
+func (e *engine) knownTier(ctx context.Context, table *table, t tiers.Tier) (known tiers.Tier, unknown bool) {
+	if table.own.Knows(t) {
+		return t, false
 	}
 	fallback := table.tiers.Fallback()
 	if t != "" && e.unknownTiers.add(t) {
 		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
 			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
 	}
-	return p, fallback, t != ""
+	return fallback, t != ""
 }
 
 // seenTiers are the unknown tiers that were warned about. The zero value is empty.

@@ -11,6 +11,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -75,34 +77,26 @@ func (u Upstream) budgets(t tiers.Tier) []budget.Budget {
 	return all
 }
 
-// step is the decision on a provider's caps for a tier.
-func (u Upstream) step(l *Limiter, t tiers.Tier) step {
-	names := l.names
-	names.Scope = ""
-	s := step{head: names.Head(), upstream: true}
-	for _, b := range u.budgets(t) {
-		b.Limit = l.share(b.Limit)
-		s.claims = append(s.claims, newClaim(budget.UpstreamPart(u.Name), "", names.Tail(b.Dimension), b))
-	}
-	return s
-}
-
 // UpstreamUsage tells how much of a provider's caps is left for a tier, as Usage does for a user. It takes
 // nothing and writes nothing. While the provider's own answer has closed the gate, nothing is left, and
 // RetryAfter says for how long. Errors and the kill switch are those of Check. One round trip.
 func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) ([]Decision, error) {
 	u.mustBeValid()
-	s := u.step(l, t)
-	claims := s.of("", &costs{weight: 1}, nil)
+	caps := u.budgets(t)
+	for i := range caps {
+		caps[i].Limit = l.share(caps[i].Limit)
+	}
+	s := plan.UpstreamStep(u.Name, l.names, caps)
+	claims := s.Of("", &plan.Costs{Weight: 1}, nil)
 	verdicts := make([]budget.Verdict, len(claims))
 	for i := range verdicts {
 		verdicts[i].Allowed = true
 	}
 	if !l.kill.on() {
-		ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+		ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 		defer cancel()
 		var err error
-		if verdicts, err = l.store.Peek(ctx, claims); err != nil {
+		if verdicts, err = l.counter.Store.Peek(ctx, claims); err != nil {
 			return nil, fmt.Errorf("ginlimit: upstream usage: %w", err)
 		}
 	}
@@ -136,9 +130,9 @@ func (m *middleware) closeUpstream(c *gin.Context) {
 	names.Scope = ""
 	key := names.Head() + budget.UpstreamPart(m.upstream.Name) + names.Tail(budget.Dimension{Unit: budget.Open})
 	ctx := context.WithoutCancel(c.Request.Context())
-	ctx, cancel := bounded(ctx, l.deadline(ctx, whole))
+	ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 	defer cancel()
-	if err := l.store.Close(ctx, key, min(wait, longestClosed)); err != nil {
+	if err := l.counter.Store.Close(ctx, key, min(wait, longestClosed)); err != nil {
 		l.logError(ctx, "ginlimit: a provider's Retry-After could not be shared", err)
 	}
 }

@@ -20,6 +20,8 @@ func TestInternalImportsRunOneWay(t *testing.T) {
 		internal + "memstore":       {internal + "budget"},
 		internal + "rejectioncache": {internal + "budget"},
 		internal + "clientaddr":     {},
+		internal + "plan":           {internal + "budget", module + "tiers", module + "ginlimit/headers"},
+		internal + "request":        {internal + "budget", internal + "plan", module + "ginlimit/headers"},
 		internal + "storetest":      {internal + "budget"},
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`,

@@ -17,8 +17,8 @@ const (
 		"call SetTrustedProxies, with nil if the only proxy is the one on the Unix socket"
 )
 
-// Of is the address of the client, as Gin's ClientIP would find it, and what to warn about. Forwarded addresses
-// are not believed while Gin trusts every proxy, but for the last one behind a Unix socket.
+// Of is the address of the client, as Gin's ClientIP would find it, and what to warn about. Forwarded
+// addresses are not believed while Gin trusts every proxy, but for the last one behind a Unix socket.
 func Of(c *gin.Context) (addr netip.Addr, warning string, err error) {
 	remote := c.Request.RemoteAddr
 	addr, err = parseAddr(remote)

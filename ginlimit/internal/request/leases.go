@@ -1,4 +1,4 @@
-package ginlimit
+package request
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// leases renews the leases of all requests of a limiter that are under way, in one call every third of a
+// Leases renews the leases of all requests of a limiter that are under way, in one call every third of a
 // lease. Its goroutine lives as long as there is a lease.
-type leases struct {
-	store  budget.Store
-	failed func(ctx context.Context, message string, err error)
+type Leases struct {
+	Store  budget.Store
+	Failed func(ctx context.Context, message string, err error)
 
 	mu      sync.Mutex
 	held    map[budget.Held]int // to how many requests it belongs
@@ -21,7 +21,7 @@ type leases struct {
 
 const renewInterval = budget.LeaseTime / 3
 
-func (l *leases) hold(leases []budget.Held) {
+func (l *Leases) hold(leases []budget.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {
@@ -36,7 +36,7 @@ func (l *leases) hold(leases []budget.Held) {
 	}
 }
 
-func (l *leases) release(leases []budget.Held) {
+func (l *Leases) release(leases []budget.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range leases {
@@ -48,8 +48,8 @@ func (l *leases) release(leases []budget.Held) {
 	}
 }
 
-// count is how many leases requests hold.
-func (l *leases) count() int {
+// Count is how many leases requests hold.
+func (l *Leases) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -59,7 +59,7 @@ func (l *leases) count() int {
 	return n
 }
 
-func (l *leases) renew() {
+func (l *Leases) renew() {
 	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
 	for range tick.C {
@@ -70,8 +70,8 @@ func (l *leases) renew() {
 		// Nobody waits for it: it has the time until the next one, not that of a decision. On a Cluster it is a
 		// call for every owner.
 		ctx, cancel := context.WithTimeout(context.Background(), renewInterval)
-		if err := l.store.Renew(ctx, held); err != nil {
-			l.failed(ctx, "ginlimit: the leases of requests under way could not be renewed", err)
+		if err := l.Store.Renew(ctx, held); err != nil {
+			l.Failed(ctx, "ginlimit: the leases of requests under way could not be renewed", err)
 		}
 		cancel()
 	}
@@ -79,7 +79,7 @@ func (l *leases) renew() {
 
 // all returns the leases that are held. If there are none, the goroutine ends, and the next lease starts a
 // new one.
-func (l *leases) all() []budget.Held {
+func (l *Leases) all() []budget.Held {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.held) == 0 {

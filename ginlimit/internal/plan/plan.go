@@ -1,0 +1,181 @@
+// Package plan lays out, before any request comes, what the requests of a tier must meet: which keys are
+// asked for which budgets, and in which calls.
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// Plan is all that one tier's requests must meet, worked out at start: the steps in the order in
+// which they are decided, each of them one script call. It is empty where everything is unlimited.
+type Plan []Step
+
+// Step is what one call decides, shortest window first.
+type Step struct {
+	Upstream bool // a provider's caps
+	Claims   []Claim
+
+	head  string // of its keys: what stands before their owner
+	later string // of the key of a further lease: what stands between the user and its number
+}
+
+// Claim is a claim without its owner.
+type Claim struct {
+	budget.Budget
+	Scope string
+
+	owner string // encoded; "" is the user
+	tail  string // of its key: what stands after the owner
+	told  headers.Budget
+}
+
+func newClaim(owner string, names budget.Names, b budget.Budget) Claim {
+	unit := headers.Requests
+	if b.Unit != budget.Requests {
+		unit = headers.Unit(b.Unit.String())
+	}
+	told := headers.Budget{
+		Name: b.Dimension.String(), Scope: names.Scope, Unit: unit, Window: b.Window,
+		Limit: b.Limit, Reset: b.Window, Asked: true,
+	}
+	return Claim{Budget: b, Scope: names.Scope, owner: owner, tail: names.Tail(b.Dimension), told: told}
+}
+
+// Told is a verdict on the claim as responses tell of it.
+func (c *Claim) Told(v budget.Verdict) headers.Budget {
+	b := c.told
+	b.Remaining = v.Remaining(b.Limit)
+	if !v.Allowed {
+		b.Reset = max(0, v.RetryAfter)
+	}
+	return b
+}
+
+// Of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
+// allocation. What costs nothing in requests is not asked for.
+func (s *Step) Of(user string, costs *Costs, claims []budget.Claim) []budget.Claim {
+	size := 0
+	for i := range s.Claims {
+		c := &s.Claims[i]
+		size += len(s.head) + len(c.owner) + len(user) + len(c.tail)
+	}
+	var joined strings.Builder
+	joined.Grow(size)
+	for i := range s.Claims {
+		c := &s.Claims[i]
+		joined.WriteString(s.head)
+		joined.WriteString(c.ownerOr(user))
+		joined.WriteString(c.tail)
+	}
+	claims, rest := slices.Grow(claims, len(s.Claims)), joined.String()
+	for i := range s.Claims {
+		c := &s.Claims[i]
+		n := len(s.head) + len(c.ownerOr(user)) + len(c.tail)
+		claims = append(claims, budget.Claim{Key: rest[:n], Budget: c.Budget, Cost: costs.Of(c.Unit)})
+		rest = rest[n:]
+	}
+	return claims
+}
+
+// ownerOr is the owner of the claim, encoded.
+func (c *Claim) ownerOr(user string) string {
+	if c.owner != "" {
+		return c.owner
+	}
+	return user
+}
+
+// Costs are what a request takes.
+type Costs struct {
+	Tokens int
+	Spend  tiers.Money
+	Weight int // of requests
+}
+
+// Of is what the request takes of a budget of that unit.
+func (c *Costs) Of(u budget.Unit) int {
+	switch u {
+	case budget.Tokens:
+		return max(1, c.Tokens)
+	case budget.Spend:
+		return int(c.Spend)
+	}
+	return c.Weight
+}
+
+// Weightless is a plan without budgets of requests.
+func (p Plan) Weightless() (without Plan) {
+	for _, s := range p {
+		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), func(c Claim) bool {
+			return c.Unit == budget.Requests
+		})
+		if len(s.Claims) > 0 {
+			without = append(without, s)
+		}
+	}
+	return without
+}
+
+// With adds the plan of another subject, encoded: to the same decision where all keys are on one server, and
+// behind it otherwise.
+func (p Plan) With(other Plan, owner string, together bool) Plan {
+	all := slices.Clone(p)
+	for _, s := range other {
+		s.Claims = slices.Clone(s.Claims)
+		for i := range s.Claims {
+			s.Claims[i].owner = owner
+		}
+		if at := slices.IndexFunc(all, func(s Step) bool { return !s.Upstream }); together && at >= 0 {
+			all[at].Claims = slices.Concat(all[at].Claims, s.Claims)
+			continue
+		}
+		at := len(all)
+		if at > 0 && all[at-1].Upstream { // the provider is asked last
+			at--
+		}
+		all = slices.Insert(all, at, s)
+	}
+	return all
+}
+
+// Estimated tells whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
+// budgets.
+func (p Plan) Estimated() (most Costs, ok bool) {
+	for _, s := range p {
+		for _, c := range s.Claims {
+			share := max(1, c.Limit/4)
+			switch c.Unit {
+			case budget.Tokens:
+				if ok = true; most.Tokens == 0 || share < most.Tokens {
+					most.Tokens = share
+				}
+			case budget.Spend:
+				if ok = true; most.Spend == 0 || tiers.Money(share) < most.Spend {
+					most.Spend = tiers.Money(share)
+				}
+			}
+		}
+	}
+	return most, ok
+}
+
+// UpstreamStep is the decision on a provider's caps.
+func UpstreamStep(provider string, names budget.Names, caps []budget.Budget) Step {
+	names.Scope = ""
+	s := Step{Upstream: true, head: names.Head()}
+	for _, b := range caps {
+		s.Claims = append(s.Claims, newClaim(budget.UpstreamPart(provider), names, b))
+	}
+	return s
+}
+
+// LaterLease is the key of a further lease of a user's request.
+func (s *Step) LaterLease(user string, number int) string {
+	return s.head + user + s.later + strconv.Itoa(number) + ":leases"
+}

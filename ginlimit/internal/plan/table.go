@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/tiers"
+)
+
+// Layer is one table of budgets of the middleware: the limiter's own, or that of a WithScope.
+type Layer struct {
+	Names budget.Names
+	Tiers *tiers.Store
+}
+
+// Table holds the plans of all tiers on one limiter, and those of single users.
+type Table struct {
+	layers  []Layer
+	how     Rules
+	byTier  map[tiers.Tier]Plan // of every tier that a table names
+	unknown Plan                // of every other one
+}
+
+// Rules are how a mount wants its plans.
+type Rules struct {
+	budget.Dimensions
+	Atomic  bool // all in one call
+	Refunds bool // a request may be refunded when its handler returns
+	// Upstream are the caps of a provider for a tier, or nil.
+	Upstream func(tiers.Tier) []budget.Budget
+	Provider string              // whose caps they are
+	Share    func(limit int) int // of one replica
+}
+
+// NewTable works out the plans of all tiers that the layers name. There is at least one layer.
+func NewTable(layers []Layer, how Rules) *Table {
+	t := &Table{layers: layers, how: how, byTier: make(map[tiers.Tier]Plan)}
+	t.unknown = t.lay("", func(s *tiers.Store) tiers.Limits { return s.Lookup("") })
+	for _, layer := range layers {
+		for _, tier := range layer.Tiers.Tiers() {
+			t.byTier[tier] = t.lay(tier, func(s *tiers.Store) tiers.Limits { return s.Lookup(tier) })
+		}
+	}
+	return t
+}
+
+// Knows tells whether a table names the tier.
+func (t *Table) Knows(tier tiers.Tier) bool {
+	_, ok := t.byTier[tier]
+	return ok
+}
+
+// Of is what a user of a tier must meet at this moment. The plan of a user that a table excepts is made anew
+// each time, which takes some microseconds.
+func (t *Table) Of(user string, tier tiers.Tier, now func() time.Time) Plan {
+	for i := range t.layers {
+		if t.layers[i].Tiers.Excepts(user) {
+			at := now()
+			return t.lay(tier, func(s *tiers.Store) tiers.Limits { return s.LookupUser(user, tier, at) })
+		}
+	}
+	if p, ok := t.byTier[tier]; ok {
+		return p
+	}
+	return t.unknown
+}
+
+// Denies tells whether a user is refused.
+func (t *Table) Denies(user string) bool {
+	for i := range t.layers {
+		if t.layers[i].Tiers.Denies(user) {
+			return true
+		}
+	}
+	return false
+}
+
+// lay lays the budgets of all layers in order: requests, tokens, money, requests under way, of each the
+// shortest window first, outer layer first among equals: in one step if atomic, otherwise each in its own. A
+// provider's caps stand behind them: whom the provider refuses has taken nothing.
+func (t *Table) lay(tier tiers.Tier, limits func(*tiers.Store) tiers.Limits) (p Plan) {
+	var claims []Claim
+	for _, layer := range t.layers {
+		for _, b := range budget.Of(limits(layer.Tiers), t.how.Dimensions) {
+			b.Limit = t.how.Share(b.Limit)
+			claims = append(claims, newClaim("", layer.Names, b))
+		}
+	}
+	first := t.layers[0].Names
+	if needsLease(claims, t.how.Refunds) {
+		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
+		claims = append(claims, newClaim("", first, remembers))
+	}
+	slices.SortStableFunc(claims, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Window, b.Window))
+	})
+	for i, c := range claims {
+		if i == 0 || !t.how.Atomic {
+			p = append(p, Step{head: first.Head(), later: first.Later()})
+		}
+		last := &p[len(p)-1]
+		last.Claims = append(last.Claims, c)
+	}
+	if t.how.Upstream != nil {
+		known := tier
+		if !slices.ContainsFunc(t.layers, func(l Layer) bool { return slices.Contains(l.Tiers.Tiers(), tier) }) {
+			known = t.layers[0].Tiers.Fallback()
+		}
+		caps := t.how.Upstream(known)
+		for i := range caps {
+			caps[i].Limit = t.how.Share(caps[i].Limit)
+		}
+		p = append(p, UpstreamStep(t.how.Provider, first, caps))
+	}
+	return p
+}
+
+// needsLease tells whether something is settled when the request ends, and nothing remembers the request for
+// so long. A bounded window may have to be refunded when the shortest has forgotten the request.
+func needsLease(claims []Claim, refunds bool) bool {
+	settled := false
+	for _, c := range claims {
+		if c.Unit == budget.Concurrent {
+			return false
+		}
+		settled = settled || c.Unit != budget.Requests || refunds && c.Bounded
+	}
+	return settled
+}

@@ -1,0 +1,108 @@
+package request
+
+import (
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
+)
+
+// Finding is what one limiter has decided on a request.
+type Finding struct {
+	Plan     plan.Plan
+	Costs    plan.Costs       // that were asked for
+	Verdicts []budget.Verdict // on the plan's claims, in their order; those behind a rejection are missing
+	Bypassed bool             // nothing was asked and nothing taken: the kill switch was on
+
+	GivenBack bool // what was taken has gone back
+}
+
+// add appends the verdicts of the plan's next step. The first step's are not copied.
+func (f *Finding) add(verdicts []budget.Verdict) {
+	if f.Verdicts == nil {
+		f.Verdicts = verdicts
+		return
+	}
+	f.Verdicts = append(f.Verdicts, verdicts...)
+}
+
+// each yields the plan's budgets that clients are told of, and what is left of each now. Those behind a
+// rejection were not asked.
+func (f *Finding) each(yield func(c *plan.Claim, v budget.Verdict, asked bool)) {
+	decided := len(f.Verdicts)
+	gone := f.GivenBack && decided > 0 && (len(f.Plan) > 1 || f.Verdicts[decided-1].Allowed)
+	i := 0
+	for s := range f.Plan {
+		claims := f.Plan[s].Claims
+		for j := range claims {
+			c, v, asked := &claims[j], budget.Verdict{Allowed: true}, f.Bypassed
+			if i < decided {
+				v, asked = f.Verdicts[i], true
+			}
+			i++
+			if c.Limit == budget.NoLimit || f.Plan[s].Upstream {
+				continue
+			}
+			if gone && v.Allowed {
+				v.Used -= f.Costs.Of(c.Unit)
+			}
+			yield(c, v, asked)
+		}
+	}
+}
+
+// Budgets are the budgets of each, as a response tells of them.
+func (f *Finding) Budgets() (all []headers.Budget) {
+	f.each(func(c *plan.Claim, v budget.Verdict, asked bool) {
+		b := c.Told(v)
+		if b.Asked = asked; !asked {
+			b.Remaining, b.Reset = 0, 0
+		}
+		all = append(all, b)
+	})
+	return all
+}
+
+// Tightest is of each unit the budget with the least remaining. On a tie the shorter window counts, then the
+// one that was asked first. Requests under way are left out, since their number changes at any moment.
+type Tightest [budget.Spend + 1]struct {
+	claim   *plan.Claim // nil: there is none
+	verdict budget.Verdict
+}
+
+// TightestOf looks at all budgets that were asked.
+func TightestOf(found []Finding) (t Tightest) {
+	for i := range found {
+		found[i].each(func(c *plan.Claim, v budget.Verdict, asked bool) {
+			if !asked || int(c.Unit) >= len(t) {
+				return
+			}
+			least := &t[c.Unit]
+			if least.claim != nil {
+				before, now := least.verdict.Remaining(least.claim.Limit), v.Remaining(c.Limit)
+				if now > before || now == before && c.Window >= least.claim.Window {
+					return
+				}
+			}
+			least.claim, least.verdict = c, v
+		})
+	}
+	return t
+}
+
+// Told is the budget of a unit as responses tell of it; the zero Budget where there is none.
+func (t *Tightest) Told(u budget.Unit) headers.Budget {
+	if c := t[u].claim; c != nil {
+		return c.Told(t[u].verdict)
+	}
+	return headers.Budget{}
+}
+
+// First is the claim that stands for all, on requests if there is one, or nil.
+func (t *Tightest) First() (*plan.Claim, budget.Verdict) {
+	for i := range t {
+		if t[i].claim != nil {
+			return t[i].claim, t[i].verdict
+		}
+	}
+	return nil, budget.Verdict{}
+}

@@ -1,0 +1,214 @@
+// Package request takes one request through the budgets of limiters: what it asks, holds and gives back. It
+// knows nothing of HTTP.
+package request
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
+)
+
+// Request is one HTTP request on its way through one limiter or several.
+type Request struct {
+	id       string    // in every window
+	Found    []Finding // by all that decided
+	held     []holding
+	doubtful []holding // of calls that failed, and may have been counted all the same
+
+	// Most requests pass one limiter, in one call on two windows: room for that, in the same allocation.
+	heldByOne   [1]holding
+	foundByOne  [1]Finding
+	firstClaims [2]budget.Claim
+}
+
+// Init gives a zero Request its id.
+func (r *Request) Init() {
+	r.id = uuid.NewString()
+	r.held = r.heldByOne[:0]
+	r.Found = r.foundByOne[:0]
+}
+
+// Decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
+// decision that rejected, if one did, and adds what it found. What was taken stays with the request,
+// but after an error this limiter's share of it goes back: another one may decide now.
+func (r *Request) Decide(
+	ctx context.Context, l *Counter, p plan.Plan, user string, costs plan.Costs, deadline time.Time,
+) (rejected Rejection, err error) {
+	before := len(r.held)
+	r.Found = append(r.Found, Finding{Plan: p, Costs: costs})
+	found := &r.Found[len(r.Found)-1]
+	until := deadline
+	if before > 0 || len(p) > 1 {
+		until = lessReserve(deadline)
+	}
+	waiting, cancel := Bounded(ctx, until)
+	defer cancel()
+	store := l.Store
+	if before > 0 {
+		store = l.Direct // it may be a repeat on a scope of a limiter before, which a full window admits
+	}
+	for i := range p {
+		rejected, err = r.take(waiting, l, store, &p[i], user, found)
+		if err != nil {
+			r.GiveBack(ctx, before, deadline)
+			r.Found = r.Found[:len(r.Found)-1]
+			return Rejection{}, err
+		}
+		if rejected.Claim != nil {
+			break
+		}
+	}
+	return rejected, nil
+}
+
+// Rejection is the decision that rejected, if one did.
+type Rejection struct {
+	Claim    *plan.Claim // nil: there was none
+	Verdict  budget.Verdict
+	Upstream bool // it was the provider's cap
+}
+
+// take decides one step. It returns the decision that rejected, if one did, and adds all verdicts to found.
+func (r *Request) take(
+	ctx context.Context, l *Counter, store budget.Store, s *plan.Step, user string, found *Finding,
+) (rejected Rejection, err error) {
+	var claims []budget.Claim
+	if r.firstClaims[0].Key == "" { // nobody has taken that room
+		claims = r.firstClaims[:0]
+	}
+	claims = s.Of(user, &found.Costs, claims)
+	fresh, again := r.divide(l, s, user, claims)
+	var peeked []budget.Verdict // of again
+	if len(again) > 0 {
+		if peeked, err = l.Direct.Peek(ctx, again); err != nil {
+			return Rejection{}, err
+		}
+	}
+	verdicts, at, err := store.Admit(ctx, r.id, fresh)
+	taken := holding{l, at, fresh}
+	if err != nil {
+		taken.at = 0
+		r.doubtful = append(r.doubtful, taken)
+		return Rejection{}, err
+	}
+	if verdicts[len(verdicts)-1].Allowed {
+		r.hold(taken)
+	}
+	if len(again) > 0 || len(fresh) != len(claims) {
+		verdicts = inOrder(claims, fresh, verdicts, again, peeked)
+	}
+	found.add(verdicts)
+	for i, v := range verdicts {
+		claim := claims[i]
+		if v.Allowed && v.Used > claim.Limit && claim.Limit != budget.NoLimit && claim.Unit != budget.Open {
+			if v, err = l.retake(ctx, r.id, claim, v); err != nil {
+				return Rejection{}, err
+			}
+			found.Verdicts[len(found.Verdicts)-len(verdicts)+i] = v
+		}
+		if !v.Allowed {
+			return Rejection{&s.Claims[i], v, s.Upstream}, nil
+		}
+	}
+	return Rejection{}, nil
+}
+
+// divide returns of a step's claims those to be admitted, and those that a limiter before has taken. A store
+// knows a repeat by a lease: what shares its lease with that limiter, and is not a repeat of the whole, gets
+// one of its own. Logs know repeats by themselves.
+func (r *Request) divide(
+	l *Counter,
+	s *plan.Step,
+	user string,
+	claims []budget.Claim,
+) (fresh, again []budget.Claim) {
+	if len(r.held) == 0 {
+		return claims, nil
+	}
+	held, sums, leases := 0, false, false
+	for _, c := range claims {
+		switch known := r.holds(l, c.Key); {
+		case known && c.Form() != budget.Log:
+			again = append(again, c)
+			fallthrough
+		case known:
+			held++
+		default:
+			sums, leases = sums || c.Form() == budget.Sum, leases || c.Form() == budget.Lease
+		}
+	}
+	if held == 0 || held == len(claims) {
+		return claims, nil
+	}
+	fresh = make([]budget.Claim, 0, len(claims)+1)
+	for _, c := range claims {
+		if c.Form() == budget.Log || !r.holds(l, c.Key) {
+			fresh = append(fresh, c)
+		}
+	}
+	if sums && !leases {
+		remembers := budget.Budget{Dimension: budget.Dimension{Unit: budget.Concurrent}, Limit: budget.NoLimit}
+		fresh = append(fresh, budget.Claim{Key: s.LaterLease(user, len(r.held)+1), Budget: remembers})
+	}
+	return fresh, again
+}
+
+// holds tells whether a limiter before has taken a claim of a key for the request.
+func (r *Request) holds(l *Counter, key string) bool {
+	return slices.ContainsFunc(r.held, func(h holding) bool {
+		return h.limiter.Store == l.Store &&
+			slices.ContainsFunc(h.claims, func(c budget.Claim) bool { return c.Key == key })
+	})
+}
+
+// inOrder returns the verdicts on claims, to the first that rejects: those of a store on fresh, and what was
+// found of again, which is taken.
+func inOrder(
+	claims, fresh []budget.Claim, verdicts []budget.Verdict, again []budget.Claim, found []budget.Verdict,
+) (all []budget.Verdict) {
+	for _, c := range claims {
+		is := func(other budget.Claim) bool { return other.Key == c.Key }
+		if i := slices.IndexFunc(again, is); i >= 0 {
+			all = append(all, budget.Verdict{Allowed: true, Used: found[i].Used})
+		} else if i := slices.IndexFunc(fresh, is); i < len(verdicts) {
+			all = append(all, verdicts[i])
+			if !verdicts[i].Allowed {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// retake decides a claim that a limiter before this one has taken already, on the same scope with a higher
+// limit: to the store that is a repeat, which it admits. The slot goes back first, so that of many requests
+// at once those that are rejected make room for the others. What has no slot of its own is rejected for as
+// long as it is over the limit.
+func (l *Counter) retake(
+	ctx context.Context, id string, claim budget.Claim, v budget.Verdict,
+) (budget.Verdict, error) {
+	claims := []budget.Claim{claim}
+	if claim.Form() != budget.Log {
+		if claim.Form() == budget.Sum && claim.Cost == 0 {
+			return v, nil // in debt, of which this request takes nothing
+		}
+		found, err := l.Store.Peek(ctx, claims)
+		if err != nil {
+			return budget.Verdict{}, err
+		}
+		return budget.Verdict{Used: v.Used, RetryAfter: max(time.Millisecond, found[0].RetryAfter)}, nil
+	}
+	if err := l.Store.Finish(ctx, budget.Admission{ID: id, Claims: claims}, nil); err != nil {
+		return budget.Verdict{}, err
+	}
+	verdicts, _, err := l.Direct.Admit(ctx, id, claims)
+	if err != nil {
+		return budget.Verdict{}, err
+	}
+	return verdicts[0], nil
+}
