@@ -32,7 +32,7 @@ func mountAdmin(router gin.IRouter, cfg config, limiter *ginlimit.Limiter) {
 	default:
 		return
 	}
-	admin.Routes(router.Group("/admin", auth), limiter, admin.WithTiers(cfg.tiers))
+	admin.Routes(router.Group("/admin", auth), limiter, admin.WithLiveTiers(cfg.tiers))
 }
 
 // operator lets the owner of the token pass. How long it takes says nothing about the token.

@@ -34,7 +34,7 @@ func TestDroppedDemoKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, dropped, cfg.droppedTiers, file)
 
-		settings["API_KEYS"] = "sk-own=me:" + string(cfg.tiers.Fallback())
+		settings["API_KEYS"] = "sk-own=me:" + string(cfg.tiers.Store().Fallback())
 		cfg, err = loadConfig(settings.get)
 		require.NoError(t, err)
 		require.Empty(t, cfg.droppedTiers)

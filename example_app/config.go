@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/tiers"
+	"github.com/gin-tiers/ratelimit/tiers/watch"
 )
 
 // config is what the environment says, checked. The kill switch, RATE_LIMIT_DISABLED, is not here:
@@ -22,8 +25,9 @@ import (
 type config struct {
 	listenAddr     string
 	redisURLs      []string // none: limits are kept in memory
-	tiers          *tiers.Store
-	prices         priceTable // empty: money is not counted, and no tier has a budget of it
+	tiers          ginlimit.TierSource
+	tierFile       *watch.File // the same, or nil without TIERS_FILE
+	prices         priceTable  // empty: money is not counted, and no tier has a budget of it
 	callers        callers
 	demo           bool          // API_KEYS is not set, so callers have the demo keys
 	adminToken     string        // "": no admin routes, but with the demo keys
@@ -42,13 +46,14 @@ func loadConfig(getenv func(string) string) (config, error) {
 	get := func(name string) string { return strings.TrimSpace(getenv(name)) }
 	cfg := config{
 		listenAddr: cmp.Or(get("LISTEN_ADDR"), "127.0.0.1:8080"),
-		tiers:      tiers.Default(),
+		tiers:      fixedTiers{tiers.Default()},
 		maxBody:    defaultMaxBody,
 		stallTime:  stallTime,
 
 		failurePolicy: failurePolicy(cmp.Or(get("FAILURE_POLICY"), string(failClosed))),
 	}
 
+	later := &needs{} // of a table that comes later; this one is looked at with each setting
 	loopback, err := isLoopback(cfg.listenAddr)
 	if err != nil {
 		return config{}, fmt.Errorf("LISTEN_ADDR %q: %w", cfg.listenAddr, err)
@@ -62,9 +67,10 @@ func loadConfig(getenv func(string) string) (config, error) {
 		return config{}, fmt.Errorf("FAILURE_POLICY %q: want closed, open or local", cfg.failurePolicy)
 	}
 	if path := get("TIERS_FILE"); path != "" {
-		if cfg.tiers, err = tiers.LoadFile(path); err != nil {
+		if cfg.tierFile, err = watch.Open(path, later.met); err != nil {
 			return config{}, fmt.Errorf("TIERS_FILE: %w", err)
 		}
+		cfg.tiers = cfg.tierFile
 	}
 	if size := get("MAX_BODY_BYTES"); size != "" {
 		if cfg.maxBody, err = parseSize(size); err != nil {
@@ -93,9 +99,9 @@ func loadConfig(getenv func(string) string) (config, error) {
 	demo := demoCallers()
 	if keys := get("API_KEYS"); keys == "" {
 		cfg.demo = true
-		cfg.callers, cfg.droppedTiers = demo.within(cfg.tiers)
+		cfg.callers, cfg.droppedTiers = demo.within(cfg.tiers.Store())
 	} else {
-		if cfg.callers, err = parseAPIKeys(keys, cfg.tiers); err != nil {
+		if cfg.callers, err = parseAPIKeys(keys, cfg.tiers.Store()); err != nil {
 			return config{}, fmt.Errorf("API_KEYS: %w", err)
 		}
 	}
@@ -112,31 +118,55 @@ func loadConfig(getenv func(string) string) (config, error) {
 		return config{}, errors.New(
 			"API_KEYS: the demo keys are public, set your own to spend on UPSTREAM_BASE_URL")
 	}
+	later.tiers, later.prices = cfg.namedTiers(), cfg.prices == nil
 	return cfg, nil
+}
+
+// namedTiers are the tiers that other settings than the table name.
+func (cfg config) namedTiers() (named []tiers.Tier) {
+	for _, caller := range cfg.callers {
+		named = append(named, caller.tier)
+	}
+	if cfg.upstreamCap != nil {
+		named = slices.AppendSeq(named, maps.Keys(cfg.upstreamCap.Share))
+	}
+	slices.Sort(named)
+	return slices.Compact(named)
 }
 
 // pricesFor returns the prices of the file at path. Without one the built-in model has its own, and a
 // provider's are not known: a budget of money would then never be used up.
 func pricesFor(cfg config, path string) (priceTable, error) {
-	switch tier, field := spends(cfg.tiers); {
+	switch who, field := spends(cfg.tiers.Store()); {
 	case path != "":
 		return loadPrices(path)
 	case cfg.upstreamURL == nil:
 		return demoPrices(), nil
 	case field != "":
-		return nil, fmt.Errorf("must be set: tier %q has %s, and without prices nothing is spent", tier, field)
+		return nil, fmt.Errorf("must be set: %s has %s, and without prices nothing is spent", who, field)
 	}
 	return nil, nil
 }
 
-// spends returns the first tier that has a budget of money, and the field.
-func spends(table *tiers.Store) (tiers.Tier, string) {
+// spends returns who has a budget of money first, a tier or the override of a user, and its field.
+func spends(table *tiers.Store) (who, field string) {
+	spent := func(l tiers.Limits) string {
+		switch {
+		case l.SpendPerDay > 0:
+			return "spend_per_day"
+		case l.SpendPerMonth > 0:
+			return "spend_per_month"
+		}
+		return ""
+	}
 	for _, tier := range table.Tiers() {
-		switch limits := table.Lookup(tier); {
-		case limits.SpendPerDay > 0:
-			return tier, "spend_per_day"
-		case limits.SpendPerMonth > 0:
-			return tier, "spend_per_month"
+		if field := spent(table.Lookup(tier)); field != "" {
+			return fmt.Sprintf("tier %q", tier), field
+		}
+	}
+	for user, override := range table.Users().Overrides {
+		if field := spent(override.Limits); field != "" {
+			return fmt.Sprintf("the override of %q", user), field
 		}
 	}
 	return "", ""

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -25,7 +26,7 @@ func newLimits(
 		return c.Writer.Status() >= http.StatusInternalServerError
 	})
 	asking := []ginlimit.Option{
-		ginlimit.WithTiers(cfg.tiers), ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(),
+		ginlimit.WithLiveTiers(cfg.tiers), ginlimit.WithUsage(newEstimator(options)), ginlimit.WithConcurrency(),
 	}
 	if cfg.upstreamCap != nil {
 		asking = append(asking, ginlimit.WithUpstream(*cfg.upstreamCap))
@@ -38,25 +39,10 @@ func newLimits(
 			meterIfCharged(cfg, openai.Meter(options...)),
 		},
 		other: gin.HandlersChain{
-			ginlimit.New(limiter, subject, ginlimit.WithTiers(requestsOnly(cfg.tiers)), ginlimit.WithAtomicWindows(),
-				refund, policy, observe),
+			ginlimit.New(limiter, subject, ginlimit.WithLiveTiers(&requestTiers{of: cfg.tiers}),
+				ginlimit.WithAtomicWindows(), refund, policy, observe),
 		},
 	}
-}
-
-// requestsOnly is the table without any budgets but those of requests.
-func requestsOnly(table *tiers.Store) *tiers.Store {
-	requests := map[tiers.Tier]tiers.Limits{}
-	for _, tier := range table.Tiers() {
-		l := table.Lookup(tier)
-		requests[tier] = tiers.Limits{PerMinute: l.PerMinute, PerHour: l.PerHour, PerDay: l.PerDay,
-			PerMonth: l.PerMonth}
-	}
-	only, err := tiers.NewStore(table.Fallback(), requests)
-	if err != nil {
-		panic(err) // of a part of a valid table
-	}
-	return only
 }
 
 // meterIfCharged runs the meter for callers who have a budget of tokens or money, and for all where the
@@ -65,7 +51,7 @@ func meterIfCharged(cfg config, meter gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		tier, _ := c.Get(tierKey)
 		name, _ := tier.(tiers.Tier)
-		l := cfg.tiers.Lookup(name)
+		l := cfg.tiers.Store().LookupUser(countedAs(c.GetString(userKey)), name, time.Now())
 		if capsTokens(cfg.upstreamCap) || max(l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth) > 0 ||
 			max(l.SpendPerDay, l.SpendPerMonth) > 0 {
 			meter(c)

@@ -25,6 +25,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/tiers/watch"
 )
 
 // drainTime is how long open responses may go on after SIGTERM.
@@ -80,10 +81,20 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 		slog.Warn("a demo key is not accepted: TIERS_FILE does not have its tier, and API_KEYS is not set",
 			"tier", tier)
 	}
+	if cfg.tierFile != nil {
+		go watchTiers(ctx, cfg.tierFile)
+	}
 	slog.Info("serving", "version", buildVersion())
 	gin.SetMode(gin.ReleaseMode)
 	fmt.Fprintf(stdout, "listening on http://%s\n", listener.Addr())
 	return serve(ctx, newServer(cfg, limiter), listener, drainTime)
+}
+
+// watchTiers lets a changed tier file count, until ctx ends.
+func watchTiers(ctx context.Context, file *watch.File) {
+	if err := file.Watch(ctx, nil); err != nil {
+		slog.Error("TIERS_FILE cannot be watched, so a change of it counts after a restart", "error", err)
+	}
 }
 
 // loadConfigUntil is loadConfig that waits no longer than ctx: a tier file may be on a disk that hangs. What

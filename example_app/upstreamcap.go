@@ -51,7 +51,7 @@ func upstreamCap(get func(string) string, cfg config) (*ginlimit.Upstream, error
 			"UPSTREAM_TOKENS_PER_MINUTE or UPSTREAM_CONCURRENT")
 	}
 	var err error
-	if upstream.Share, err = parseShares(shares, cfg.tiers); err != nil {
+	if upstream.Share, err = parseShares(shares, cfg.tiers.Store()); err != nil {
 		return nil, fmt.Errorf("UPSTREAM_SHARES: %w", err)
 	}
 	return upstream, nil

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -80,7 +81,9 @@ func showUsage(limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, cfg co
 		subject, err := resolver.ResolveTier(c)
 		var decisions, shared []ginlimit.Decision
 		if err == nil {
-			decisions, err = limiter.Usage(ctx, countedAs(subject.UserID), cfg.tiers.Lookup(subject.Tier))
+			user := countedAs(subject.UserID)
+			limits := cfg.tiers.Store().LookupUser(user, subject.Tier, time.Now())
+			decisions, err = limiter.Usage(ctx, user, limits)
 		}
 		if err == nil && cfg.upstreamCap != nil {
 			shared, err = limiter.UpstreamUsage(ctx, *cfg.upstreamCap, subject.Tier)

@@ -120,6 +120,7 @@ func TestRoutes(t *testing.T) {
 		"limiter":       func() { admin.Routes(router, nil) },
 		"option":        func() { admin.Routes(router, l, nil) },
 		"table":         func() { admin.WithTiers(nil) },
+		"source":        func() { admin.WithLiveTiers(nil) },
 		"actor":         func() { admin.WithActor(nil) },
 		"below seconds": func() { admin.WithMaxExpiry(999) },
 	} {

@@ -23,8 +23,21 @@ func WithTiers(table *tiers.Store) Option {
 	if table == nil {
 		panic("admin: WithTiers: table is nil")
 	}
-	return func(r *routes) { r.table = table }
+	return WithLiveTiers(fixed{table})
 }
+
+// WithLiveTiers takes that table from src at each request, in place of WithTiers. It panics on nil.
+func WithLiveTiers(src ginlimit.TierSource) Option {
+	if src == nil {
+		panic("admin: WithLiveTiers: source is nil")
+	}
+	return func(r *routes) { r.tiers = src }
+}
+
+// fixed is a table that stays.
+type fixed struct{ table *tiers.Store }
+
+func (f fixed) Store() *tiers.Store { return f.table }
 
 // WithMaxExpiry sets how long the kill switch may be on at most, DefaultMaxExpiry unless given. It panics on
 // less than a second.
@@ -47,7 +60,7 @@ func WithActor(actor func(c *gin.Context) string) Option {
 // routes is what the handlers share. It is safe for concurrent use.
 type routes struct {
 	limiter   *ginlimit.Limiter
-	table     *tiers.Store
+	tiers     ginlimit.TierSource
 	maxExpiry time.Duration
 	actor     func(c *gin.Context) string
 	kill      killSwitch
@@ -65,7 +78,7 @@ func Routes(g gin.IRouter, l *ginlimit.Limiter, opts ...Option) {
 	}
 	r := &routes{
 		limiter:   l,
-		table:     tiers.Default(),
+		tiers:     fixed{tiers.Default()},
 		maxExpiry: DefaultMaxExpiry,
 		actor:     func(c *gin.Context) string { return c.RemoteIP() },
 	}

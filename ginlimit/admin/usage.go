@@ -55,15 +55,17 @@ func (r *routes) showUsage(c *gin.Context) {
 	if !ok {
 		return
 	}
-	tier := r.table.Fallback()
+	table := r.tiers.Store()
+	tier := table.Fallback()
 	if name := q.Get("tier"); name != "" {
 		tier = tiers.Tier(name)
 	}
-	if known := r.table.Tiers(); !slices.Contains(known, tier) {
+	if known := table.Tiers(); !slices.Contains(known, tier) {
 		invalid(c, "tier", fmt.Sprintf("There is no such tier: want one of %q.", known))
 		return
 	}
-	decisions, err := r.limiter.Usage(c.Request.Context(), q.Get("user"), r.table.Lookup(tier))
+	limits := table.LookupUser(q.Get("user"), tier, time.Now())
+	decisions, err := r.limiter.Usage(c.Request.Context(), q.Get("user"), limits)
 	if err != nil {
 		unavailable(c, "admin: usage cannot be read", err)
 		return
