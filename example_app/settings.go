@@ -19,7 +19,7 @@ func settings() []setting {
 		{"REDIS_URL", "redis:// or rediss://; several, with commas, are a Cluster", "none: memory, one process"},
 		{"FAILURE_POLICY", "when Redis fails: closed (503), open, or local (memory)", "closed"},
 		{"API_KEYS", "key=user:tier,...; a key is the bearer token", "three demo keys"},
-		{"TIERS_FILE", "a YAML file of tiers", "the built-in table"},
+		{"TIERS_FILE", "a YAML file of tiers; a change counts at once", "the built-in table"},
 		{"PRICES_FILE", "a YAML file of what models cost", "none"},
 		{"RATE_LIMIT_DISABLED", "true switches all limits off", "limits are on"},
 		{"ADMIN_TOKEN", "the bearer token of /admin", "none: only with demo keys"},
