@@ -59,9 +59,11 @@ func TestTierFileThatChanges(t *testing.T) {
 		write(bad)
 	}
 	write(fmt.Sprintf(tiersOf, 8) +
-		"overrides:\n  user_free: {per_minute: 20, per_day: 50, tokens_per_day: 7000, until: 2999-01-01T00:00:00Z}\n")
+		"overrides:\n  user_free: {per_minute: 20, per_day: 50, tokens_per_day: 7000, " +
+		"until: 2999-01-01T00:00:00Z}\n")
 	soon("20")
-	require.Equal(t, map[string]string{"minute": "20", "day": "50", "tokens-day": "7000"}, a.limitsOf(t, freeKey))
+	overridden := map[string]string{"minute": "20", "day": "50", "tokens-day": "7000"}
+	require.Equal(t, overridden, a.limitsOf(t, freeKey))
 	require.Equal(t, "20", header("GET /v1/models"))
 	require.Contains(t, a.send(t, "GET", "/admin/usage?user=user_free&tier=free", "operator", "").body,
 		`"window":"minute","limit":20`)
@@ -78,19 +80,19 @@ func TestTierFileThatChanges(t *testing.T) {
 func TestNeedsOfATierFile(t *testing.T) {
 	t.Parallel()
 	path := tierFile(t, "tiers: {free: {per_minute: 3, per_day: 5}, pro: {per_minute: 3, per_day: 5}}\n")
-	settings := env{"TIERS_FILE": path, "API_KEYS": "sk-own=me:free", "UPSTREAM_BASE_URL": "http://127.0.0.1:1/v1",
-		"UPSTREAM_PER_MINUTE": "9", "UPSTREAM_SHARES": "pro=0.5"}
+	settings := env{"TIERS_FILE": path, "API_KEYS": "sk-own=me:free",
+		"UPSTREAM_BASE_URL": "http://127.0.0.1:1/v1", "UPSTREAM_PER_MINUTE": "9", "UPSTREAM_SHARES": "pro=0.5"}
 	cfg, err := loadConfig(settings.get)
 	require.NoError(t, err)
 	later := &needs{tiers: cfg.namedTiers(), prices: cfg.prices == nil}
 	const numbers = "per_minute: 3, per_day: 5"
+	const override = "\noverrides: {me: {N, spend_per_month: 1.00, until: 2999-01-01T00:00:00Z}}"
 	for file, want := range map[string]string{
 		"tiers: {free: {N}}\n":                              `tier "pro" is missing`,
 		"fallback: pro\ntiers: {pro: {N}}\n":                `tier "free" is missing`,
 		"tiers: {free: {N, spend_per_day: 1.00}, pro: {N}}": `tier "free" has spend_per_day`,
-		"tiers: {free: {N}, pro: {N}}\noverrides: {me: {N, spend_per_month: 1.00, until: 2999-01-01T00:00:00Z}}": "" +
-			`the override of "me" has spend_per_month`,
-		"tiers: {free: {N}, pro: {N}}": "",
+		"tiers: {free: {N}, pro: {N}}" + override:           `the override of "me" has spend_per_month`,
+		"tiers: {free: {N}, pro: {N}}":                      "",
 	} {
 		file = strings.ReplaceAll(file, "N", numbers)
 		table, err := tiers.Load(strings.NewReader(file))

@@ -36,7 +36,8 @@ func TestOverrides(t *testing.T) {
 			if store == "redis" {
 				l = ginlimit.NewLimiter(redistest.Client(t), ginlimit.WithClock(c.now))
 			}
-			users := tiers.Users{Overrides: map[string]tiers.Override{"alice": override(4, 9, c.now().Add(30 * time.Second))}}
+			alice := override(4, 9, c.now().Add(30*time.Second))
+			users := tiers.Users{Overrides: map[string]tiers.Override{"alice": alice}}
 			a := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(with(t, table(t, 2, 9), users))))
 			require.Equal(t, "4 3 minute", a.as("alice").limits(t))
 			require.Equal(t, "2 1 minute", a.as("bob").limits(t))
@@ -110,7 +111,8 @@ func TestUsersOfScopes(t *testing.T) {
 	api := with(t, table(t, 3, 9), tiers.Users{Deny: []string{"mallory"}})
 	images := with(t, table(t, 1, 9), tiers.Users{Allow: []string{"alice"}, Deny: []string{"eve"}})
 	outer := ginlimit.New(l.Scope("outer"), resolver, ginlimit.WithTiers(table(t, 5, 9)))
-	a := serve(t, outer, ginlimit.New(l, resolver, ginlimit.WithTiers(api), ginlimit.WithScope("images", images)))
+	a := serve(t, outer,
+		ginlimit.New(l, resolver, ginlimit.WithTiers(api), ginlimit.WithScope("images", images)))
 	require.Equal(t, "3 2 minute", a.as("alice").limits(t))
 	require.Equal(t, "3 1 minute", a.as("alice").limits(t))
 	require.Equal(t, "1 0 minute", a.as("bob").limits(t))
@@ -168,6 +170,7 @@ func TestOverrideThatNothingDecides(t *testing.T) {
 	o := override(1, 1, time.Now())
 	o.SpendPerDay = 5
 	s := with(t, table(t, 2, 9), tiers.Users{Overrides: map[string]tiers.Override{"alice": o}})
-	require.Equal(t, `ginlimit: New: the override of "alice" has spend_per_day, which nothing decides; add WithUsage`,
+	require.Equal(t,
+		`ginlimit: New: the override of "alice" has spend_per_day, which nothing decides; add WithUsage`,
 		panicOf(func() { ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(s)) }))
 }

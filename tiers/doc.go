@@ -15,8 +15,8 @@
 //	  pro:  {per_minute: 60, per_day: unlimited, per_month: 50000}
 //	  team: {per_minute: 60, per_day: 5000, tokens_per_day: 1000000, spend_per_month: 2.50, concurrent: 4}
 //
-// Three more sections, all optional, are for single users, by their ids: limits in place of their tier's until
-// a moment, users who meet no budget of the table, and users who are refused. An id stands on one of them:
+// Three more sections, all optional, are for single users, by their ids: limits in place of their tier's
+// until a moment, users who meet no budget of the table, and users who are refused. An id stands on one:
 //
 //	overrides:
 //	  alice: {per_minute: 100, per_day: 2000, until: 2026-12-31T23:59:59Z}

@@ -49,7 +49,8 @@ func TestUsersOfATable(t *testing.T) {
 	s := tiers.Default()
 	override := tiers.Override{Limits: tiers.Limits{PerMinute: 7, PerDay: 7}, Until: newYear}
 	users := tiers.Users{
-		Overrides: map[string]tiers.Override{"alice": override}, Allow: []string{"z", "b"}, Deny: []string{"y", "c"},
+		Overrides: map[string]tiers.Override{"alice": override},
+		Allow:     []string{"z", "b"}, Deny: []string{"y", "c"},
 	}
 	with, err := s.WithUsers(users)
 	require.NoError(t, err)
@@ -58,7 +59,8 @@ func TestUsersOfATable(t *testing.T) {
 	delete(users.Overrides, "alice")
 	got := with.Users()
 	require.Equal(t, tiers.Users{
-		Overrides: map[string]tiers.Override{"alice": override}, Allow: []string{"b", "z"}, Deny: []string{"c", "y"},
+		Overrides: map[string]tiers.Override{"alice": override},
+		Allow:     []string{"b", "z"}, Deny: []string{"c", "y"},
 	}, got)
 	got.Deny[0] = "changed"
 	require.True(t, with.Denies("c"))
@@ -75,11 +77,13 @@ func TestUsersOfATable(t *testing.T) {
 
 func TestUsersThatAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ lines, want string }{
-		"no mapping":     {"overrides: [alice]", "line 3: overrides: want a mapping from users to limits, got a list"},
+		"no mapping": {"overrides: [alice]",
+			"line 3: overrides: want a mapping from users to limits, got a list"},
 		"a number as id": {"overrides: {8421: {}}", "line 3: overrides: want a string as a key, got 8421"},
 		"an unknown field": {"overrides: {a: {per_minute: 5, per_week: 5}}",
 			"line 3: overrides.a.per_week: unknown field; want per_minute, per_hour, per_day, per_month, " +
-				"tokens_per_minute, tokens_per_day, tokens_per_month, spend_per_day, spend_per_month, concurrent or until"},
+				"tokens_per_minute, tokens_per_day, tokens_per_month, spend_per_day, spend_per_month, " +
+				"concurrent or until"},
 		"no number": {"overrides: {a: {per_minute: five}}", "line 3: overrides.a.per_minute: " +
 			"want a whole number in decimal digits or unlimited, got five"},
 		"no end": {"overrides: {a: {per_minute: 5, per_day: 6}}", "overrides.a.until is missing"},
@@ -92,13 +96,14 @@ func TestUsersThatAreRefused(t *testing.T) {
 			"overrides.a.per_day: 5 is less than per_minute 6"},
 		"a number missing": {"overrides: {a: {per_minute: 6, until: 2027-01-01T00:00:00Z}}",
 			"overrides.a.per_day: 0 is less than 1"},
-		"no list":           {"deny: mallory", "line 3: want a list of users, got mallory"},
-		"no string":         {"deny: [8421]", "line 3: want a user's id as a string, got 8421"},
-		"an empty id":       {"allow: ['']", `allow: id "" is empty`},
-		"a hidden space":    {"allow: [\"a\u200b\"]", `allow: id "a\u200b" has U+200B, which does not show`},
-		"twice on a list":   {"deny: [a, b, a]", "deny: a is there already, in deny"},
-		"on two lists":      {"allow: [a]\ndeny: [a]", "deny: a is there already, in allow"},
-		"with an override":  {"overrides: {a: {per_minute: 1, per_day: 1}}\nallow: [a]", "allow: a is there already, in overrides"},
+		"no list":         {"deny: mallory", "line 3: want a list of users, got mallory"},
+		"no string":       {"deny: [8421]", "line 3: want a user's id as a string, got 8421"},
+		"an empty id":     {"allow: ['']", `allow: id "" is empty`},
+		"a hidden space":  {"allow: [\"a\u200b\"]", `allow: id "a\u200b" has U+200B, which does not show`},
+		"twice on a list": {"deny: [a, b, a]", "deny: a is there already, in deny"},
+		"on two lists":    {"allow: [a]\ndeny: [a]", "deny: a is there already, in allow"},
+		"with an override": {"overrides: {a: {per_minute: 1, per_day: 1}}\nallow: [a]",
+			"allow: a is there already, in overrides"},
 		"an unknown list":   {"block: [a]", "field block not found"},
 		"an alias":          {"allow: &a [x]\ndeny: *a", "anchor &a is not allowed"},
 		"a mapping in deny": {"deny: [{a: b}]", "line 3: want a user's id as a string, got a mapping"},
