@@ -2,7 +2,9 @@ package ginlimit_test
 
 import (
 	"context"
+	"log"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
+	"github.com/gin-tiers/ratelimit/tiers/watch"
 )
 
 // with returns a table with these users.
@@ -173,4 +176,34 @@ func TestOverrideThatNothingDecides(t *testing.T) {
 	require.Equal(t,
 		`ginlimit: New: the override of "alice" has spend_per_day, which nothing decides; add WithUsage`,
 		panicOf(func() { ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(s)) }))
+}
+
+// watchTiers is the code of docs/tiers.md.
+func watchTiers(ctx context.Context, limiter *ginlimit.Limiter) gin.HandlerFunc {
+	file, err := watch.Open("tiers.yaml") // package tiers/watch
+	if err != nil {
+		log.Fatal(err)
+	}
+	go file.Watch(ctx, nil) // until ctx is over; nil writes to the log
+	limited := ginlimit.New(limiter, resolver, ginlimit.WithLiveTiers(file), ginlimit.WithAtomicWindows())
+	return limited
+}
+
+// The tier file and the code of docs/tiers.md do what that page says.
+func TestPageOfTierFiles(t *testing.T) {
+	text := page(t, "docs/tiers.md")
+	code := blocks(text, "go")
+	require.Len(t, code, 1)
+	require.Contains(t, withoutIndent(page(t, "ginlimit_test/users_test.go")), withoutIndent(code[0]))
+
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("tiers.yaml", []byte(blocks(text, "yaml")[0]), 0o600))
+	a := serve(t, watchTiers(t.Context(), ginlimit.NewMemoryLimiter()))
+	for user, want := range map[string]int{"alice": 200, "bob": 200, "monitoring": 200, "mallory": 403} {
+		require.Equal(t, want, a.as(user).StatusCode, user)
+	}
+	store, err := tiers.LoadFile("tiers.yaml")
+	require.NoError(t, err)
+	until := store.Users().Overrides["alice"].Until
+	require.Equal(t, 100, store.LookupUser("alice", "free", until.Add(-time.Second)).PerMinute)
 }
