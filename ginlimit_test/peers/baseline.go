@@ -20,7 +20,7 @@ var commandsSource string
 var (
 	ping = baseline("PING", "ping", func(ctx context.Context, rdb redis.UniversalClient, _ string) error {
 		return rdb.Ping(ctx).Err()
-	})
+	}, plain, pipelined, deadlines)
 
 	noop = redis.NewScript(noopSource)
 
@@ -40,22 +40,25 @@ var (
 		})
 
 	noLimiter = limiter{
-		name:       "no limiter",
-		plainOnly:  true,
-		middleware: func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error) { return nil, nil },
+		name:    "no limiter",
+		clients: []client{plain},
+		mount:   func(redis.UniversalClient, []window) []gin.HandlerFunc { return nil },
 	}
 )
 
 const uuidLong = "00000000-0000-4000-8000-000000000000"
 
-func baseline(name, command string, call func(context.Context, redis.UniversalClient, string) error) limiter {
+func baseline(
+	name, command string, call func(context.Context, redis.UniversalClient, string) error, clients ...client,
+) limiter {
 	return limiter{
 		name:     name,
+		clients:  clients,
 		commands: map[string]float64{command: 1},
-		all: func(rdb redis.UniversalClient, _ []window) (decide, error) {
+		one: func(rdb redis.UniversalClient, _ window) decide {
 			return func(ctx context.Context, user string) (verdict, error) {
 				return verdict{allowed: true}, call(ctx, rdb, user)
-			}, nil
+			}
 		},
 	}
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // column is one thing that is measured of a row, for each decision.
@@ -30,62 +34,91 @@ var columns = []struct {
 	name     string
 	decimals int
 }{
-	{"decisions/s (range)", 0}, {"p50 ms", 2}, {"p99 ms", 2}, {"allocs", 1}, {"B allocated", 0},
+	{"decisions/s (range)", 0}, {"p50 ms", 3}, {"p99 ms", 2}, {"allocs", 1}, {"B allocated", 0},
 	{"round trips", 3}, {"B to and from Redis", 0}, {"µs in Redis commands", 2}, {"µs of Redis CPU", 2},
 	{"µs of CPU here", 2},
 }
 
-// cell is one row measured once, by column.
+// cell is one row measured once, by column. What cannot be told is NaN.
 type cell []float64
 
-// measure runs one cell, on the keys that earlier ones left or on logs made anew. A verdict that the row must
-// not give is an error.
-func (b *bench) measure(ctx context.Context, r row) (c cell, err error) {
-	return c, b.with(r, func(l *load) error {
-		if r.remade() {
-			if err := b.refill(ctx, r); err != nil {
-				return err
-			}
-		} else if _, err := l.run(ctx, warmLimit, 3); err != nil { // connections, pools
-			return err
+// cpu is what a decision costs both sides together, in µs.
+func (c cell) cpu() float64 { return c[serving] + c[asking] }
+
+// measure runs one cell of a row, on the keys that earlier ones left or on logs made anew; or one of each of
+// several rows that are asked in turn. A verdict that a row must not give is an error.
+func (b *bench) measure(ctx context.Context, rows ...row) (cells []cell, err error) {
+	first := rows[0]
+	lanes := make([][]*caller, 0, b.concurrency)
+	for i, r := range rows {
+		callers, stop := b.open(r)
+		defer stop()
+		if i == 0 {
+			lanes = inParallel(callers)
+		} else {
+			lanes[0] = append(lanes[0], callers...)
 		}
-		runtime.GC()
-		l.reset()
-		before, err := b.spent(ctx)
-		if err != nil {
-			return err
+	}
+	if first.remade() {
+		err = b.refill(ctx, first)
+	} else if first.full { // what a cache knows it has learned
+		_, err = run(ctx, lanes, 1, warmLimit, &verdict{})
+	} else { // connections, pools
+		_, err = run(ctx, lanes, forever, b.duration/10, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, lane := range lanes {
+		for _, c := range lane {
+			c.latencies.Reset()
 		}
-		var t tally
-		if r.visits == 0 {
-			t, err = l.run(ctx, b.duration, 0)
+	}
+	runtime.GC()
+	before, err := b.spent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	visits, lasts := forever, b.duration
+	if first.visits > 0 {
+		visits, lasts = first.visits, warmLimit
+	}
+	took, err := run(ctx, lanes, visits, lasts, &verdict{allowed: !first.full})
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.spent(ctx)
+	if len(rows) == 1 {
+		return []cell{cellOf(first, lanes, took, after.minus(before))}, err
+	}
+	for i := range rows {
+		h := lanes[0][i].latencies
+		c := cell{1e9 / h.Mean(), milliseconds(h, 50), milliseconds(h, 99)}
+		for len(c) < len(columns) {
+			c = append(c, math.NaN()) // it was spent on all of them
 		}
-		for visit := 0; visit < r.visits && err == nil; visit++ {
-			var of tally
-			of, err = l.run(context.WithValue(ctx, visitKey{}, visit), warmLimit, l.turn())
-			t = t.plus(of)
-		}
-		if err != nil {
-			return err
-		}
-		after, err := b.spent(ctx)
-		if err == nil && (r.full && t.allowed > 0 || !r.full && t.rejected > 0) {
-			err = fmt.Errorf("%d admitted and %d rejected; more -users or a shorter -duration?", t.allowed, t.rejected)
-		}
-		c = cellOf(r, l, t, after.minus(before))
-		return err
-	})
+		cells = append(cells, c)
+	}
+	return cells, err
 }
 
-func cellOf(r row, l *load, t tally, s spending) cell {
-	n, latencies := float64(t.allowed+t.rejected), l.all()
-	var usec float64
+func milliseconds(h *hdrhistogram.Histogram, quantile float64) float64 {
+	return float64(h.ValueAtQuantile(quantile)) / 1e6
+}
+
+func cellOf(r row, lanes [][]*caller, took time.Duration, s spending) cell {
+	all := lanes[0][0].latencies
+	for _, lane := range lanes[1:] {
+		all.Merge(lane[0].latencies)
+	}
+	n, usec := float64(all.TotalCount()), 0.0
 	for command, share := range r.limiter.commands {
 		usec += share * s["cmdstat_"+command]
 	}
 	return cell{
-		rate:    n / t.took.Seconds(),
-		p50:     float64(latencies.ValueAtQuantile(50)) / 1e6,
-		p99:     float64(latencies.ValueAtQuantile(99)) / 1e6,
+		rate:    n / took.Seconds(),
+		p50:     milliseconds(all, 50),
+		p99:     milliseconds(all, 99),
 		allocs:  s["mallocs"] / n,
 		heap:    s["heap"] / n,
 		trips:   s["total_reads_processed"] / n,

@@ -13,24 +13,6 @@ type result struct {
 	cells []cell
 }
 
-// of is one column of the result; a row that is not there has none.
-func (r *result) of(c column) (s spread) {
-	if r != nil {
-		for _, cell := range r.cells {
-			s = append(s, cell[c])
-		}
-	}
-	return s
-}
-
-// interval is the time between two decisions, in seconds.
-func (r *result) interval() spread {
-	return r.of(rate).with(r.of(rate), func(rate, _ float64) float64 { return 1 / rate })
-}
-
-// cpu is what a decision costs both sides together, in microseconds.
-func (r *result) cpu() spread { return r.of(serving).plus(r.of(asking)) }
-
 // comparison is all that was measured of the rows.
 type comparison struct {
 	results []*result
@@ -45,9 +27,17 @@ func (b *bench) compare(ctx context.Context, part string, progress io.Writer) (c
 		return c, err
 	}
 	c.slices = slices
+	var turns [][]*result // those of one turn are asked in turn
 	for _, r := range all {
-		if r.group == groupBaseline || r.limiter.name == noLimiter.name || b.options.rows.MatchString(r.title()) {
-			c.results = append(c.results, &result{row: r})
+		if r.group != groupBaseline && r.limiter.name != noLimiter.name && !b.options.rows.MatchString(r.title()) {
+			continue
+		}
+		one := &result{row: r}
+		c.results = append(c.results, one)
+		if last := len(turns) - 1; r.inTurn && turns[last][0].inTurn {
+			turns[last] = append(turns[last], one)
+		} else {
+			turns = append(turns, []*result{one})
 		}
 	}
 	for _, r := range c.results {
@@ -59,18 +49,27 @@ func (b *bench) compare(ctx context.Context, part string, progress io.Writer) (c
 		return c, err
 	}
 	for _, r := range c.results {
+		if r.remade() {
+			continue
+		}
 		if err := b.warm(ctx, r.row); err != nil {
 			return c, fmt.Errorf("%s: warming up: %w", r.title(), err)
 		}
 	}
 	for slice := range b.rounds * slices {
-		for i := range c.results {
-			r := c.results[(i+slice*stride)%len(c.results)]
-			cell, err := b.measure(ctx, r.row)
-			if err != nil {
-				return c, fmt.Errorf("%s: %w", r.title(), err)
+		for i := range turns {
+			turn := turns[(i+slice*stride)%len(turns)]
+			var rows []row
+			for _, r := range turn {
+				rows = append(rows, r.row)
 			}
-			r.cells = append(r.cells, cell)
+			cells, err := b.measure(ctx, rows...)
+			if err != nil {
+				return c, fmt.Errorf("%s: %w", turn[0].title(), err)
+			}
+			for i, r := range turn {
+				r.cells = append(r.cells, cells[i])
+			}
 		}
 		if (slice+1)%slices == 0 {
 			fmt.Fprintf(progress, "peers: %s, round %d of %d\n", part, (slice+1)/slices, b.rounds)
@@ -80,9 +79,9 @@ func (b *bench) compare(ctx context.Context, part string, progress io.Writer) (c
 }
 
 // find is the result of that limiter in that group, or nil.
-func (c comparison) find(group string, l limiter, auto bool) *result {
+func (c comparison) find(group string, l limiter, over client) *result {
 	for _, r := range c.results {
-		if r.group == group && r.limiter.name == l.name && r.auto == auto {
+		if r.group == group && r.limiter.name == l.name && r.client == over {
 			return r
 		}
 	}
@@ -91,18 +90,43 @@ func (c comparison) find(group string, l limiter, auto bool) *result {
 
 // bestPeer is the plain peer of that group that decides most, or nil.
 func (c comparison) bestPeer(group string) (best *result) {
+	most := 0.0
 	for _, peer := range []limiter{redisRate, ululeLimiter, throttledGCRA, ginRateLimit} {
-		r := c.find(group, peer, false)
-		if best == nil || r.of(rate).median() > best.of(rate).median() {
-			best = r
+		r := c.find(group, peer, plain)
+		if median := c.rounds(of(rate), r).median(); median > most {
+			best, most = r, median
 		}
 	}
 	return best
 }
 
+// rounds is what a function makes of the cells that some results have in a slice, as the median of each
+// round. It is empty where a result is missing.
+func (c comparison) rounds(f func([]cell) float64, of ...*result) (all spread) {
+	for _, r := range of {
+		if r == nil || len(r.cells) == 0 {
+			return nil
+		}
+	}
+	for slice := 0; slice < len(of[0].cells); slice += c.slices {
+		var round spread
+		for i := range c.slices {
+			var cells []cell
+			for _, r := range of {
+				cells = append(cells, r.cells[slice+i])
+			}
+			round = append(round, f(cells))
+		}
+		all = append(all, round.median())
+	}
+	return all
+}
+
+func of(column column) func([]cell) float64 { return func(c []cell) float64 { return c[0][column] } }
+
 // writeTables writes a table for each group.
 func (c comparison) writeTables(w io.Writer) {
-	group := ""
+	group, pings := "", c.find(groupBaseline, ping, plain)
 	for _, r := range c.results {
 		if r.group != group {
 			group = r.group
@@ -112,78 +136,10 @@ func (c comparison) writeTables(w io.Writer) {
 			}
 			fmt.Fprintf(w, " rate / PING's |\n|---|%s\n", strings.Repeat("--:|", len(columns)+1))
 		}
-		fmt.Fprintf(w, "| %s | %s |", r.name(), r.of(rate).each(c.slices).text(0))
+		fmt.Fprintf(w, "| %s | %s |", r.name(), c.rounds(of(rate), r).text(0))
 		for i := p50; int(i) < len(columns); i++ {
-			fmt.Fprintf(w, " %s |", number(r.of(i).median(), columns[i].decimals))
+			fmt.Fprintf(w, " %s |", number(c.rounds(of(i), r).median(), columns[i].decimals))
 		}
-		fmt.Fprintf(w, " %.2f |\n", r.of(rate).over(c.find(groupBaseline, ping, false).of(rate)).median())
+		fmt.Fprintf(w, " %.2f |\n", c.rounds(faster, r, pings).median())
 	}
-}
-
-// ratio is one thing that must be shown. Each side was measured shortly before or after the other.
-type ratio struct {
-	what   string
-	rounds spread
-	cpu    spread  // the same of CPU time, which other processes cannot take away: a cross-check
-	want   float64 // 0 is the bound of the row above, without an aim of its own
-}
-
-func writeRatios(w io.Writer, ratios []ratio) {
-	fmt.Fprint(w, "\n### Ratios\n\n"+
-		"| ratio, above 1 is better | by time (range) | aim | | by CPU time (range) |\n|---|---|---|---|---|\n")
-	for _, r := range ratios {
-		want, verdict := fmt.Sprintf("%.2f", r.want), "met"
-		switch short := 100 * (1 - r.rounds.median()/r.want); {
-		case len(r.rounds) == 0:
-			verdict = "not measured"
-		case r.want == 0:
-			want, verdict = "–", "its bound"
-		case short > 0:
-			verdict = fmt.Sprintf("**missed by %.0f %%**", short)
-		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", r.what, r.rounds.text(3), want, verdict, r.cpu.text(3))
-	}
-}
-
-// ratios are those of decisions and of HTTP.
-func (c comparison) ratios() []ratio {
-	one, two, web := c.bestPeer(groupOne), c.bestPeer(groupTwo), c.bestPeer(groupHTTP)
-	full := c.bestPeer(groupRejected)
-	none := c.find(groupHTTP, noLimiter, false)
-	ours, alone := c.find(groupOne, ginlimitSeparate, false), c.find(groupOne, ginlimitAlone, false)
-	rates := func(what string, a, b *result, want float64) ratio {
-		return ratio{what, a.of(rate).over(b.of(rate)).each(c.slices), b.cpu().over(a.cpu()).each(c.slices), want}
-	}
-	waits := func(what string, of column, a, b *result, want float64) ratio {
-		return ratio{what, a.of(of).over(b.of(of)).each(c.slices), nil, want}
-	}
-	added := func(what string, a, b *result, want float64) ratio {
-		interval := a.interval().minus(none.interval()).over(b.interval().minus(none.interval()))
-		cpu := a.cpu().minus(none.cpu()).over(b.cpu().minus(none.cpu()))
-		return ratio{what, interval.each(c.slices), cpu.each(c.slices), want}
-	}
-	return []ratio{
-		rates("one window, decisions/s: ours / best peer, plain client"+named(one), ours, one, 1.6),
-		rates("one window, decisions/s: ours / redis_rate over AutoPipeline",
-			ours, c.find(groupOne, redisRate, true), 1.1),
-		rates("one window, decisions/s: ours / PING of the same client",
-			ours, c.find(groupBaseline, ping, false), 1.0),
-		rates("one window, decisions/s: ours / ours, one by one", ours, alone, 1.25),
-		rates("two windows, decisions/s: ours, atomic / best peer, plain client"+named(two),
-			c.find(groupTwo, ginlimitAtomic, false), two, 2.5),
-		added("HTTP, two windows, added time: best peer, plain client"+named(web)+" / ours, atomic",
-			web, c.find(groupHTTP, ginlimitAtomic, false), 2.2),
-		waits("one window, a lone caller, p50: ours, one by one / ours", p50,
-			c.find(groupLone, ginlimitAlone, false), c.find(groupLone, ginlimitSeparate, false), 0.95),
-		waits("one window, p99: ours, one by one / ours", p99, alone, ours, 1.0),
-		rates("rejected, one window, decisions/s: ours, rejection cache / best peer, plain client"+named(full),
-			c.find(groupRejected, ginlimitCached, false), full, 20),
-	}
-}
-
-func named(r *result) string {
-	if r == nil {
-		return ""
-	}
-	return " (" + r.limiter.name + ")"
 }

@@ -25,80 +25,68 @@ type verdict struct {
 	retryAfter time.Duration
 }
 
-// decide decides one request of a user. It is safe for concurrent use.
+// decide decides one request of a user.
 type decide func(ctx context.Context, user string) (verdict, error)
 
-// limiter is a way to limit, with its own default settings. The client is the same for all.
+// limiter is a way to limit, with its own default settings.
 type limiter struct {
 	name string
+	// clients are those over which it is measured; nil is plain and pipelined.
+	clients []client
 	// commands tells whose commandstats time is a decision's, and which share of it: what a script calls is in
 	// the script's own time already.
 	commands map[string]float64
-	// plainOnly: its interface takes a *redis.Client and no AutoPipeliner.
-	plainOnly bool
-	// one makes the decision on one window. Those on two are made in turn.
-	one func(redis.UniversalClient, window) (decide, error)
-	// all makes the decision on all windows together; nil is in turn.
-	all func(redis.UniversalClient, []window) (decide, error)
-	// middleware is what its users mount; nil is the handler that they would have to write. The user's id is in
-	// the context under userKey, the tier under tierKey.
-	middleware middleware
+	// one makes the decision on one window. It is safe for concurrent use.
+	one func(redis.UniversalClient, window) decide
+	// mount makes what its users mount in Gin. nil is a handler for each window, which they would have to write.
+	// The user's id is in the context under userKey, the tier under tierKey.
+	mount mount
+	// tiered: its windows are a tier's, whose day is never tighter than its minute.
+	tiered bool
 }
 
-type middleware func(redis.UniversalClient, []window) ([]gin.HandlerFunc, error)
+type mount func(redis.UniversalClient, []window) []gin.HandlerFunc
 
-// open makes the bare decision on these windows, all of which must admit.
-func (l limiter) open(rdb redis.UniversalClient, windows []window) (decide, error) {
-	if l.all != nil {
-		return l.all(rdb, windows)
-	}
-	turns, err := l.turns(rdb, windows)
-	if err != nil || len(turns) == 1 {
-		return turns[0], err
-	}
-	return func(ctx context.Context, user string) (v verdict, err error) {
-		for _, decide := range turns {
-			if v, err = decide(ctx, user); err != nil || !v.allowed {
-				break
-			}
+// each mounts a handler for each window.
+func each(handler func(redis.UniversalClient, window) gin.HandlerFunc) mount {
+	return func(rdb redis.UniversalClient, windows []window) (chain []gin.HandlerFunc) {
+		for _, w := range windows {
+			chain = append(chain, handler(rdb, w))
 		}
-		return v, err
-	}, nil
+		return chain
+	}
 }
 
-func (l limiter) turns(rdb redis.UniversalClient, windows []window) ([]decide, error) {
-	turns := make([]decide, len(windows))
-	for i, w := range windows {
-		var err error
-		if turns[i], err = l.one(rdb, w); err != nil {
-			return turns, err
-		}
+// handlers are what goes before a Gin handler.
+func (l limiter) handlers(rdb redis.UniversalClient, windows []window) []gin.HandlerFunc {
+	if l.mount != nil {
+		return l.mount(rdb, windows)
 	}
-	return turns, nil
+	return each(l.careful)(rdb, windows)
 }
 
-// handlers are what goes before a Gin handler. Where the limiter has none, they write what a careful user
-// would: the headers, and 429.
-func (l limiter) handlers(rdb redis.UniversalClient, windows []window) ([]gin.HandlerFunc, error) {
-	if l.middleware != nil {
-		return l.middleware(rdb, windows)
-	}
-	turns, err := l.turns(rdb, windows)
-	handlers := make([]gin.HandlerFunc, len(turns))
-	for i, decide := range turns {
-		handlers[i] = func(c *gin.Context) {
-			v, err := decide(c.Request.Context(), c.GetString(userKey))
-			if err != nil {
-				c.AbortWithStatus(http.StatusServiceUnavailable)
-				return
-			}
-			c.Header("X-RateLimit-Limit", strconv.Itoa(windows[i].limit))
-			c.Header("X-RateLimit-Remaining", strconv.Itoa(v.remaining))
-			if !v.allowed {
-				c.Header("Retry-After", strconv.Itoa(int(math.Ceil(v.retryAfter.Seconds()))))
-				c.AbortWithStatusJSON(http.StatusTooManyRequests, gin.H{"error": "rate limit exceeded"})
-			}
+// careful is what a careful user would write: the headers, and 429.
+func (l limiter) careful(rdb redis.UniversalClient, w window) gin.HandlerFunc {
+	decide := l.one(rdb, w)
+	return func(c *gin.Context) {
+		v, err := decide(c.Request.Context(), c.GetString(userKey))
+		if err != nil {
+			c.AbortWithStatus(http.StatusServiceUnavailable)
+			return
+		}
+		c.Header("X-RateLimit-Limit", strconv.Itoa(w.limit))
+		c.Header("X-RateLimit-Remaining", strconv.Itoa(v.remaining))
+		if !v.allowed {
+			c.Header("Retry-After", strconv.Itoa(int(math.Ceil(v.retryAfter.Seconds()))))
+			c.AbortWithStatusJSON(http.StatusTooManyRequests, gin.H{"error": "rate limit exceeded"})
 		}
 	}
-	return handlers, err
+}
+
+// must is for constructors that fail on a wrong argument, or without Redis: the run is over.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

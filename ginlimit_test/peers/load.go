@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -13,84 +14,69 @@ import (
 // no number of users that is asked for is a multiple of it.
 const stride = 7919
 
-// load lets its workers decide, each in a closed loop over all users from a place of its own on.
-type load struct {
-	workers   []decide
+// caller decides in a closed loop, visit by visit, over its part of the users.
+type caller struct {
+	decide    decide
 	users     []string
-	latencies []*hdrhistogram.Histogram // of each worker, in ns; made before what is measured
+	latencies *hdrhistogram.Histogram // in ns
 }
 
-func newLoad(workers []decide, users []string) *load {
-	l := &load{workers: workers, users: users}
-	for range workers {
-		l.latencies = append(l.latencies, hdrhistogram.New(int64(time.Microsecond), int64(time.Minute), 2))
+// callersOf divides the users. Where there are fewer users than callers, some share one.
+func callersOf(decisions []decide, users []string) (callers []*caller) {
+	part := partOf(len(users), len(decisions))
+	for i, decide := range decisions {
+		c := &caller{decide, nil, hdrhistogram.New(int64(100*time.Nanosecond), int64(time.Minute), 3)}
+		for n := range part {
+			c.users = append(c.users, users[(i*part+n)*stride%len(users)])
+		}
+		callers = append(callers, c)
 	}
-	return l
+	return callers
 }
 
-// turn is how many calls of each worker let all of them together see everybody: once, where the workers
-// divide the users.
-func (l *load) turn() int { return (len(l.users) + len(l.workers) - 1) / len(l.workers) }
+// partOf is how many users each caller has.
+func partOf(users, callers int) int { return (users + callers - 1) / callers }
 
-// reset forgets all latencies.
-func (l *load) reset() {
-	for _, h := range l.latencies {
-		h.Reset()
-	}
-}
+// forever is as many visits as there is time for.
+const forever = math.MaxInt32
 
-// all is the latencies of all workers since reset.
-func (l *load) all() *hdrhistogram.Histogram {
-	sum := hdrhistogram.New(int64(time.Microsecond), int64(time.Minute), 2)
-	for _, h := range l.latencies {
-		sum.Merge(h)
-	}
-	return sum
-}
+type visitKey struct{}
 
-// tally is what loads came to.
-type tally struct {
-	allowed, rejected int
-	took              time.Duration
-}
-
-func (t tally) plus(u tally) tally {
-	return tally{t.allowed + u.allowed, t.rejected + u.rejected, t.took + u.took}
-}
-
-// run goes on until the time is up or each worker has made so many calls (0 = no bound), at least one. The
-// first error ends it.
-func (l *load) run(ctx context.Context, lasts time.Duration, calls int) (sum tally, _ error) {
-	tallies := make([]tally, len(l.workers))
+// run lets every caller visit all its users so often, or until the time is up, and call once at least. The
+// callers of one lane take turns, call by call; lanes run at the same time. A verdict that is not wanted, if
+// one is, and the first error end the run.
+func run(ctx context.Context, lanes [][]*caller, visits int, lasts time.Duration, want *verdict) (
+	took time.Duration, err error,
+) {
 	group, ctx := errgroup.WithContext(ctx)
 	start := time.Now()
-	for i, decide := range l.workers {
+	for _, lane := range lanes {
 		group.Go(func() error {
-			t, first, now := &tallies[i], i*len(l.users)/len(l.workers), start
-			for n := 0; n == 0 || now.Sub(start) < lasts && (calls == 0 || n < calls); n++ {
-				user, began := l.users[(first+n)*stride%len(l.users)], time.Now()
-				v, err := decide(ctx, user)
-				now = time.Now()
-				if err == nil && n%64 == 0 {
-					err = ctx.Err()
-				}
-				if err != nil {
-					return fmt.Errorf("user %s, call %d: %w", user, n, err)
-				}
-				_ = l.latencies[i].RecordValue(int64(min(now.Sub(began), time.Minute)))
-				if v.allowed {
-					t.allowed++
-				} else {
-					t.rejected++
+			now := start
+			for visit := range visits {
+				ctx := context.WithValue(ctx, visitKey{}, visit)
+				for n := range lane[0].users {
+					for _, c := range lane {
+						user := c.users[n]
+						v, err := c.decide(ctx, user)
+						if err == nil && want != nil && v.allowed != want.allowed {
+							err = fmt.Errorf("allowed %t; more -users or a shorter -duration?", v.allowed)
+						}
+						if err != nil {
+							return fmt.Errorf("user %s, visit %d: %w", user, visit, err)
+						}
+						began := now
+						now = time.Now() // one look at the clock a call: what it costs is in every row
+						_ = c.latencies.RecordValue(int64(min(now.Sub(began), time.Minute)))
+					}
+					if now.Sub(start) >= lasts || ctx.Err() != nil {
+						return ctx.Err()
+					}
 				}
 			}
 			return nil
 		})
 	}
-	err := group.Wait()
-	for _, t := range tallies {
-		sum = sum.plus(t)
-	}
-	sum.took = time.Since(start)
-	return sum, err
+	err = group.Wait()
+	return time.Since(start), err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -16,18 +17,24 @@ func TestSpread(t *testing.T) {
 	require.Equal(t, 3.0, s.median())
 	require.Equal(t, 4.0, spread{9, 4, 1}.median())
 	require.Zero(t, spread(nil).median())
-	require.Equal(t, spread{2, 1, 3, 1}, s.over(spread{2, 1, 3, 2}))
-	require.Equal(t, spread{2, 0, 6, 0}, s.minus(spread{2, 1, 3, 2}))
-	require.Equal(t, spread{6, 2, 12, 4}, s.plus(spread{2, 1, 3, 2}))
-	require.Equal(t, s, spread(nil).plus(s))
-	require.Equal(t, spread{2.5, 5.5}, s.each(2))
 	require.Equal(t, "3.0 (1.0–9.0)", s.text(1))
 	require.Equal(t, "–", spread(nil).text(1))
 	require.Equal(t, "1,234,568", number(1_234_567.8, 0))
+	require.Equal(t, "–", number(math.NaN(), 0))
 }
 
-// A turn of all workers together sees every user, and the latencies of all calls are there.
-func TestLoadSeesEverybody(t *testing.T) {
+// Ratios are taken within a slice; a round's is the median of its slices.
+func TestRounds(t *testing.T) {
+	c := comparison{slices: 2}
+	a := &result{cells: []cell{{rate: 4}, {rate: 9}, {rate: 6}, {rate: 8}}}
+	b := &result{cells: []cell{{rate: 2}, {rate: 3}, {rate: 3}, {rate: 2}}}
+	require.Equal(t, spread{2.5, 3}, c.rounds(faster, a, b))
+	require.Empty(t, c.rounds(faster, a, nil))
+	require.Equal(t, 3.0, addsLess([]cell{{rate: 1.0 / 2}, {rate: 1.0 / 4}, {rate: 1}}))
+}
+
+// In a visit all callers together see every user, and all latencies are there. Those of one lane take turns.
+func TestRunSeesEverybody(t *testing.T) {
 	users := strings.Fields("a b c d e f g h i j k l")
 	var mu sync.Mutex
 	seen := map[string]int{}
@@ -36,13 +43,18 @@ func TestLoadSeesEverybody(t *testing.T) {
 		defer mu.Unlock()
 		seen[user]++
 		time.Sleep(time.Millisecond)
-		return verdict{allowed: len(seen)%2 == 0}, nil
+		return verdict{allowed: true}, nil
 	}
-	l := newLoad(slices.Repeat([]decide{ask}, 4), users)
-	tally, err := l.run(t.Context(), time.Minute, l.turn())
+	callers := callersOf(slices.Repeat([]decide{ask}, 4), users)
+	lanes := [][]*caller{callers[:2], callers[2:]}
+	_, err := run(t.Context(), lanes, 2, time.Minute, &verdict{allowed: true})
 	require.NoError(t, err)
-	require.Equal(t, len(users), tally.allowed+tally.rejected)
 	require.Len(t, seen, len(users))
-	require.EqualValues(t, len(users), l.all().TotalCount())
-	require.GreaterOrEqual(t, l.all().ValueAtQuantile(50), int64(time.Millisecond*99/100))
+	for _, c := range callers {
+		require.Equal(t, 2, seen[c.users[0]])
+		require.EqualValues(t, 2*3, c.latencies.TotalCount())
+		require.GreaterOrEqual(t, c.latencies.ValueAtQuantile(50), int64(time.Millisecond*99/100))
+	}
+	_, err = run(t.Context(), lanes, forever, 0, &verdict{})
+	require.ErrorContains(t, err, "allowed true", "the wrong verdict ends a run")
 }

@@ -76,7 +76,7 @@ func main() {
 	defer tb.Close()
 	o, err := parse(os.Args[1:])
 	if err == nil {
-		err = run(ctx, tb, o, os.Stdout, os.Stderr)
+		err = report(ctx, tb, o, os.Stdout, os.Stderr)
 	}
 	if err != nil {
 		tb.Fatalf("peers: %v", err)
@@ -89,8 +89,8 @@ func quiet() {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 }
 
-// run measures what the options ask for, and writes it as Markdown.
-func run(ctx context.Context, tb testing.TB, o options, w, progress io.Writer) error {
+// report measures what the options ask for, and writes it as Markdown.
+func report(ctx context.Context, tb testing.TB, o options, w, progress io.Writer) error {
 	b, err := newBench(tb, redistest.Start(tb), o)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 var redisRate = limiter{
 	name:     "redis_rate",
 	commands: map[string]float64{"evalsha": 1},
-	one: func(rdb redis.UniversalClient, w window) (decide, error) {
+	one: func(rdb redis.UniversalClient, w window) decide {
 		l := redis_rate.NewLimiter(rdb)
 		limit := redis_rate.Limit{Rate: w.limit, Burst: w.limit, Period: w.length}
 		suffix := ":" + w.length.String()
@@ -29,7 +29,7 @@ var redisRate = limiter{
 				return verdict{}, err
 			}
 			return verdict{r.Allowed > 0, r.Remaining, r.RetryAfter}, nil
-		}, nil
+		}
 	},
 }
 
@@ -38,33 +38,26 @@ var redisRate = limiter{
 var ululeLimiter = limiter{
 	name:     "ulule/limiter",
 	commands: map[string]float64{"evalsha": 1},
-	one: func(rdb redis.UniversalClient, w window) (decide, error) {
-		l, err := ululeOf(rdb, w)
+	one: func(rdb redis.UniversalClient, w window) decide {
+		l := ululeOf(rdb, w)
 		return func(ctx context.Context, user string) (verdict, error) {
 			r, err := l.Get(ctx, user)
 			return verdict{allowed: !r.Reached}, err
-		}, err
-	},
-	middleware: func(rdb redis.UniversalClient, windows []window) (chain []gin.HandlerFunc, _ error) {
-		for _, w := range windows {
-			l, err := ululeOf(rdb, w)
-			if err != nil {
-				return nil, err
-			}
-			user := func(c *gin.Context) string { return c.GetString(userKey) }
-			chain = append(chain, mgin.NewMiddleware(l, mgin.WithKeyGetter(user)))
 		}
-		return chain, nil
 	},
+	mount: each(func(rdb redis.UniversalClient, w window) gin.HandlerFunc {
+		user := func(c *gin.Context) string { return c.GetString(userKey) }
+		return mgin.NewMiddleware(ululeOf(rdb, w), mgin.WithKeyGetter(user))
+	}),
 }
 
 // ululeOf gives each window a store of its own: the key is the same in all.
-func ululeOf(rdb redis.UniversalClient, w window) (*ulule.Limiter, error) {
-	store, err := sredis.NewStoreWithOptions(rdb.(sredis.Client), ulule.StoreOptions{
+func ululeOf(rdb redis.UniversalClient, w window) *ulule.Limiter {
+	store := must(sredis.NewStoreWithOptions(rdb.(sredis.Client), ulule.StoreOptions{
 		Prefix:   ulule.DefaultPrefix + ":" + w.length.String(),
 		MaxRetry: ulule.DefaultMaxRetry,
-	})
-	return ulule.New(store, ulule.Rate{Limit: int64(w.limit), Period: w.length}), err
+	}))
+	return ulule.New(store, ulule.Rate{Limit: int64(w.limit), Period: w.length})
 }
 
 // throttledGCRA is GCRA by compare-and-set: TIME and GET in a pipeline, then a script, sent in full each
@@ -75,43 +68,37 @@ var throttledGCRA = limiter{
 	// Of two GETs, one is the script's own. A key lives no longer than the burst takes to refill; a new one is
 	// made by SETNX and EXPIRE, in two round trips more.
 	commands: map[string]float64{"time": 1, "get": 0.5, "eval": 1, "setnx": 1, "expire": 1},
-	one: func(rdb redis.UniversalClient, w window) (decide, error) {
-		store, err := goredisstore.NewCtx(rdb, "throttled:"+w.length.String()+":")
-		if err != nil {
-			return nil, err
-		}
-		l, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+	one: func(rdb redis.UniversalClient, w window) decide {
+		store := must(goredisstore.NewCtx(rdb, "throttled:"+w.length.String()+":"))
+		l := must(throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
 			MaxRate:  throttled.PerDuration(w.limit, w.length),
 			MaxBurst: w.limit - 1,
-		})
+		}))
 		return func(ctx context.Context, user string) (verdict, error) {
 			limited, r, err := l.RateLimitCtx(ctx, user, 1)
 			return verdict{!limited, r.Remaining, r.RetryAfter}, err
-		}, err
+		}
 	},
 }
 
 // ginRateLimit is a window that starts anew when nobody called for its length. It reads two keys in a
 // pipeline and writes them in another: two round trips, and calls at the same moment may all be admitted.
 var ginRateLimit = limiter{
-	name:      "gin-rate-limit",
-	plainOnly: true,
-	commands:  map[string]float64{"get": 1, "set": 1, "incr": 1, "expire": 1},
-	one: func(rdb redis.UniversalClient, w window) (decide, error) {
+	name:     "gin-rate-limit",
+	clients:  []client{plain}, // no other has its type
+	commands: map[string]float64{"get": 1, "set": 1, "incr": 1, "expire": 1},
+	one: func(rdb redis.UniversalClient, w window) decide {
 		store, suffix := ginRateLimitOf(rdb, w), ":"+w.length.String()
 		return func(_ context.Context, user string) (verdict, error) {
 			return verdict{allowed: !store.Limit(user+suffix, nil).RateLimited}, nil
-		}, nil
-	},
-	middleware: func(rdb redis.UniversalClient, windows []window) (chain []gin.HandlerFunc, _ error) {
-		for _, w := range windows {
-			suffix := ":" + w.length.String()
-			chain = append(chain, ratelimit.RateLimiter(ginRateLimitOf(rdb, w), &ratelimit.Options{
-				KeyFunc: func(c *gin.Context) string { return c.GetString(userKey) + suffix },
-			}))
 		}
-		return chain, nil
 	},
+	mount: each(func(rdb redis.UniversalClient, w window) gin.HandlerFunc {
+		suffix := ":" + w.length.String()
+		return ratelimit.RateLimiter(ginRateLimitOf(rdb, w), &ratelimit.Options{
+			KeyFunc: func(c *gin.Context) string { return c.GetString(userKey) + suffix },
+		})
+	}),
 }
 
 func ginRateLimitOf(rdb redis.UniversalClient, w window) ratelimit.Store {

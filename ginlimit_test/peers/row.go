@@ -10,31 +10,41 @@ const (
 	groupBaseline = "Baselines"
 	groupOne      = "One window"
 	groupLone     = "One window, a lone caller"
-	groupTwo      = "Two windows"
+	groupTwo      = "Two windows, in Gin without a network"
 	groupRejected = "Rejected, one window"
 	groupHTTP     = "HTTP through Gin, two windows"
+)
+
+// way is how a row's decisions are asked for.
+type way int
+
+const (
+	bare     way = iota // by a call of the limiter
+	inGin               // by its handlers, in this process
+	overHTTP            // by a request to a service that has mounted them
 )
 
 // row is a line of a table: a limiter in a situation. What is zero is as the command line says.
 type row struct {
 	group   string
 	limiter limiter
+	client  client
+	way     way
 	label   string // in place of the limiter's name
 	windows []window
 	callers int  // at a time
+	inTurn  bool // one caller asks this row and its neighbours of the group in turn, call by call
 	users   int  // over whom the calls spread
 	held    int  // entries of each user's log at first, which is then made anew for each measurement
 	visits  int  // so often each user calls, also on a log made anew, and not for a time
-	http    bool // through Gin
 	full    bool // every user has used up the window: all calls are rejected
-	auto    bool // over client.AutoPipeline(); a row has such a twin if its limiter may
 	number  int  // tells its users from those of other rows
 }
 
 func (r row) name() string {
 	name := cmp.Or(r.label, r.limiter.name)
-	if r.auto && r.visits == 0 { // those of visits all are
-		name += ", AutoPipeline"
+	if r.visits == 0 { // those of visits are all pipelined
+		name += r.client.suffix()
 	}
 	return name
 }
@@ -56,11 +66,15 @@ var (
 func rows(part string, o options) (all []row, slices int, err error) {
 	add := func(r row, limiters ...limiter) {
 		for _, r.limiter = range limiters {
-			for _, r.auto = range []bool{false, true} {
+			clients := r.limiter.clients
+			if r.visits > 0 {
+				clients = []client{pipelined}
+			} else if clients == nil {
+				clients = []client{plain, pipelined}
+			}
+			for _, r.client = range clients {
 				r.number = len(all)
-				if r.auto && !r.limiter.plainOnly || !r.auto && r.visits == 0 {
-					all = append(all, r)
-				}
+				all = append(all, r)
 			}
 		}
 	}
@@ -73,21 +87,16 @@ func rows(part string, o options) (all []row, slices int, err error) {
 		return all, 1, nil
 	}
 	onOne := []limiter{redisRate, ululeLimiter, throttledGCRA, ginRateLimit, ginlimitSeparate}
-	onTwo := append(onOne, ginlimitAtomic)
-	alone := append(onOne, ginlimitAlone)
+	onTwo := append(onOne[:len(onOne):len(onOne)], ginlimitAtomic)
+	minute, both := []window{perMinute}, []window{perMinute, perDay}
 	add(row{group: groupBaseline}, noopScript, commandsAlone)
-	add(row{group: groupOne, windows: []window{perMinute}}, alone...)
-	add(row{group: groupLone, windows: []window{perMinute}, callers: 1}, ginlimitAlone, ginlimitSeparate)
-	add(row{group: groupTwo, windows: []window{perMinute, perDay}}, onTwo...)
-	add(row{group: groupRejected, windows: []window{tight}, full: true}, append(onOne, ginlimitCached)...)
-	add(row{group: groupHTTP, http: true}, noLimiter)
-	add(row{group: groupHTTP, windows: []window{perMinute, perDay}, http: true}, onTwo...)
+	add(row{group: groupOne, windows: minute}, onOne...)
+	add(row{group: groupOne, windows: minute}, ginlimitAlone)
+	add(row{group: groupLone, windows: minute, callers: 1, inTurn: true}, ginlimitAlone, ginlimitSeparate)
+	add(row{group: groupTwo, windows: both, way: inGin}, onTwo...)
+	add(row{group: groupRejected, windows: []window{tight}, full: true}, onOne...)
+	add(row{group: groupRejected, windows: []window{tight}, full: true}, ginlimitCached)
+	add(row{group: groupHTTP, way: overHTTP}, noLimiter)
+	add(row{group: groupHTTP, windows: both, way: overHTTP}, onTwo...)
 	return all, o.slices, nil
-}
-
-// withLimits is the row under other limits.
-func (r row) withLimits(limits ...int) row {
-	windows := []window{{limits[0], time.Minute}, {limits[1], 24 * time.Hour}}
-	r.windows, r.full = windows[:len(r.windows)], false
-	return r
 }

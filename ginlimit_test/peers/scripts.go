@@ -87,15 +87,13 @@ func scriptWindow(w window, visit int) time.Duration {
 	return w.length
 }
 
-type visitKey struct{}
-
 // scriptLimiter asks a script as ginlimit does.
 func scriptLimiter(name, source string, serverClock bool) limiter {
 	script := redis.NewScript(source)
 	return limiter{
 		name:     name,
 		commands: map[string]float64{"evalsha": 1},
-		one: func(rdb redis.UniversalClient, w window) (decide, error) {
+		one: func(rdb redis.UniversalClient, w window) decide {
 			return func(ctx context.Context, user string) (verdict, error) {
 				visit, _ := ctx.Value(visitKey{}).(int)
 				window, now := scriptWindow(w, visit), any("")
@@ -108,26 +106,33 @@ func scriptLimiter(name, source string, serverClock bool) limiter {
 					err = fmt.Errorf("reply %v, want three numbers", reply)
 				}
 				return verdict{allowed: err == nil && reply[0] == 1}, err
-			}, nil
+			}
 		},
 	}
 }
 
 // scriptRatios compare the sums of a decision in each group.
 func (c comparison) scriptRatios() []ratio {
-	sum := func(script string) (time, cpu spread) {
-		for _, r := range c.results {
-			if r.limiter.name == script {
-				time = time.plus(r.of(command))
-				cpu = cpu.plus(r.of(serving))
+	shown := func(what, ours string, aim float64) ratio {
+		var both []*result
+		for _, script := range []string{plainScript, ours} {
+			for _, r := range c.results {
+				if r.limiter.name == script {
+					both = append(both, r)
+				}
 			}
 		}
-		return time, cpu
-	}
-	shown := func(what, ours string, want float64) ratio {
-		plainTime, plainCPU := sum(plainScript)
-		oursTime, oursCPU := sum(ours)
-		return ratio{what, plainTime.over(oursTime).each(c.slices), plainCPU.over(oursCPU).each(c.slices), want}
+		sums := func(of column) func([]cell) float64 {
+			return func(cells []cell) float64 {
+				var plain, ours float64
+				for i, cell := range cells[:len(cells)/2] {
+					plain += cell[of]
+					ours += cells[len(cells)/2+i][of]
+				}
+				return plain / ours
+			}
+		}
+		return ratio{what, c.rounds(sums(command), both...), c.rounds(sums(serving), both...), aim}
 	}
 	return []ratio{
 		shown("script's server time: plain form / ours, caller's clock", oursOnCaller, 1.15),

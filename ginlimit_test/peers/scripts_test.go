@@ -12,21 +12,21 @@ import (
 )
 
 // compared runs all scripts once with one more.
-func compared(t *testing.T, candidate string) (report string, err error) {
+func compared(t *testing.T, candidate string) (md string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "candidate.lua")
 	require.NoError(t, os.WriteFile(file, []byte(candidate), 0o600))
 	var out bytes.Buffer
-	err = run(t.Context(), t, small(t, "-only", "scripts", "-script", file), &out, io.Discard)
+	err = report(t.Context(), t, small(t, "-only", "scripts", "-script", file), &out, io.Discard)
 	return out.String(), err
 }
 
 func TestScriptReport(t *testing.T) {
 	ours, err := os.ReadFile(filepath.Join(scriptFolder, "sliding_window.lua"))
 	require.NoError(t, err)
-	report, err := compared(t, string(ours))
+	md, err := compared(t, string(ours))
 	require.NoError(t, err, "every verdict is the right one")
-	require.Contains(t, report, "\n| candidate.lua, server's clock | ")
+	require.Contains(t, md, "\n| candidate.lua, server's clock | ")
 }
 
 // A script that decides wrongly is not compared, however fast it is.
