@@ -48,8 +48,8 @@ func newBench(tb testing.TB, srv *redistest.Server, o options) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	heeding, err := redisclient.New(fmt.Sprintf("redis://%s?read_timeout=%v&write_timeout=%[2]v&pool_timeout=%[2]v",
-		srv.Addr, patience))
+	url := "redis://%s?read_timeout=%v&write_timeout=%[2]v&pool_timeout=%[2]v"
+	heeding, err := redisclient.New(fmt.Sprintf(url, srv.Addr, patience))
 	if err != nil {
 		return nil, err
 	}
