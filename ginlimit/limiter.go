@@ -188,7 +188,7 @@ func (l *Limiter) ask(
 	if l.kill.on() {
 		return decision(l.names.Scope, b, budget.Verdict{Allowed: true}), nil
 	}
-	ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
+	ctx, cancel := l.counter.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 	defer cancel()
 	claims := []budget.Claim{{Key: l.names.Key(userID, b.Dimension), Budget: b}}
 	verdicts, err := ask(l.counter.Store, ctx, claims)

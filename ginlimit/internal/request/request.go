@@ -46,7 +46,7 @@ func (r *Request) Decide(
 	if before > 0 || len(p) > 1 {
 		until = lessReserve(deadline)
 	}
-	waiting, cancel := Bounded(ctx, until)
+	waiting, cancel := l.Bounded(ctx, until)
 	defer cancel()
 	store := l.Store
 	if before > 0 {
