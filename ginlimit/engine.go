@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
@@ -44,43 +43,6 @@ const (
 	invalid                   // 400: the estimator has refused the request
 	shadowed                  // to the handler, since WithShadow rejects nothing
 )
-
-// asked is a request as an engine is asked for it.
-type asked struct {
-	id       string // of the user, as tables list it
-	user     string // the same, encoded
-	tier     tiers.Tier
-	route    string
-	estimate func(most Usage) (Usage, error) // of WithUsage, or nil; asked once, where a budget needs it
-	weigh    func() (int, error)             // of WithWeight, or nil
-	others   []other                         // of WithScopeFor
-}
-
-// other is another subject than the user, whose budgets the request must meet too.
-type other struct {
-	id    string // as its table lists it
-	owner string // the same, encoded
-	tier  tiers.Tier
-	table *table
-}
-
-// planOn is what the request must meet on a limiter: the user's plan, and those of the other subjects.
-func (a *asked) planOn(l *Limiter, t *table, plans func(*table) *plan.Table) plan.Plan {
-	p := plans(t).Of(a.id, a.tier, l.kill.now)
-	for _, o := range a.others {
-		p = p.With(plans(o.table).Of(o.id, o.tier, l.kill.now), o.owner, !l.names.HashTags)
-	}
-	return p
-}
-
-func ownPlans(t *table) *plan.Table   { return t.own }
-func localPlans(t *table) *plan.Table { return t.local }
-
-// denied tells whether the user or another subject is refused.
-func (a *asked) denied(t *table) bool {
-	return t.own.Denies(a.id) ||
-		slices.ContainsFunc(a.others, func(o other) bool { return o.table.own.Denies(o.id) })
-}
 
 // answer is what a decision has found.
 type answer struct {
@@ -154,32 +116,42 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		}
 		rejected, _ = r.Decide(ctx, &e.local.counter, p, a.user, costs, time.Time{})
 	}
-	if rejected.Claim != nil && e.shadow {
-		event.Outcome = ShadowRejected
-		e.observe(ctx, event, decisionOf(rejected.Claim, rejected.Verdict))
-		e.logShadow(ctx, event, decisionOf(rejected.Claim, rejected.Verdict))
-		r.GiveBack(ctx, before, deadline)
-		r.Found[len(r.Found)-1].GivenBack = true
-		return answer{rejection: rejected}, shadowed
-	}
 	if rejected.Claim != nil {
-		event.Outcome = Rejected
-		if rejected.Upstream {
-			event.Outcome = UpstreamFull
-		}
-		e.observe(ctx, event, decisionOf(rejected.Claim, rejected.Verdict))
-		r.GiveBackAll(ctx, deadline)
-		switch {
-		case rejected.Verdict.TooLarge:
-			return answer{rejection: rejected}, tooLarge
-		case rejected.Upstream:
-			return answer{rejection: rejected}, crowded
-		}
-		return answer{rejection: rejected}, refused
+		return answer{rejection: rejected}, e.endRejected(ctx, r, event, rejected, before, deadline)
 	}
 	event.Outcome = Admitted
 	e.observePassed(ctx, &event, r)
 	return answer{tier: event.Tier, reserved: Usage{costs.Tokens, costs.Spend}}, pass
+}
+
+// endRejected says how a request ends that was rejected, and gives back what it has taken so far: all, or in
+// shadow mode what this mount took, which is what is held from before on.
+func (e *engine) endRejected(
+	ctx context.Context, r *request.Request, event Event, rejected request.Rejection,
+	before int, deadline time.Time,
+) ending {
+	d := decisionOf(rejected.Claim, rejected.Verdict)
+	if e.shadow {
+		event.Outcome = ShadowRejected
+		e.observe(ctx, event, d)
+		e.logShadow(ctx, event, d)
+		r.GiveBack(ctx, before, deadline)
+		r.Found[len(r.Found)-1].GivenBack = true
+		return shadowed
+	}
+	event.Outcome = Rejected
+	if rejected.Upstream {
+		event.Outcome = UpstreamFull
+	}
+	e.observe(ctx, event, d)
+	r.GiveBackAll(ctx, deadline)
+	switch {
+	case rejected.Verdict.TooLarge:
+		return tooLarge
+	case rejected.Upstream:
+		return crowded
+	}
+	return refused
 }
 
 // deny says how a request ends whose subject is on a deny list, and gives back what it has taken so far.
