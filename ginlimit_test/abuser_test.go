@@ -86,7 +86,8 @@ func TestAHotAbuserLeavesOthersAlone(t *testing.T) {
 	decisions := srv.Calls(t, "zcard") - len(waits[true]) - len(waits[false]) // each counts one window once
 	without, with := p99(waits[false]), p99(waits[true])
 	t.Logf("p99 of others: %v without, %v with the abuser, ratio %.2f; "+
-		"it made %d calls, of which %d reached Redis in %v", without, with, float64(with)/float64(without), calls[true], decisions, took)
+		"it made %d calls, of which %d reached Redis in %v",
+		without, with, float64(with)/float64(without), calls[true], decisions, took)
 	require.Greater(t, calls[true], 10*phases, "it hammered")
 	// A call a second, renewed a little before.
 	require.LessOrEqual(t, decisions, 1+int(took/(900*time.Millisecond)))
