@@ -26,13 +26,17 @@ type other struct {
 	table *table
 }
 
-// planOn is what the request must meet on a limiter: the user's plan, and those of the other subjects.
-func (a *asked) planOn(l *Limiter, t *table, plans func(*table) *plan.Table) plan.Plan {
-	p := plans(t).Of(a.id, a.tier, l.kill.now)
+// planOn is what the request must meet on a limiter, the user's plan and those of the other subjects, and
+// whether a table names the user's tier.
+func (a *asked) planOn(
+	l *Limiter, t *table, plans func(*table) *plan.Table,
+) (p plan.Plan, knownTier bool) {
+	p, knownTier = plans(t).Of(a.id, a.tier, l.kill.now)
 	for _, o := range a.others {
-		p = p.With(plans(o.table).Of(o.id, o.tier, l.kill.now), o.owner, !l.names.HashTags)
+		theirs, _ := plans(o.table).Of(o.id, o.tier, l.kill.now)
+		p = p.With(theirs, o.owner, !l.names.HashTags)
 	}
-	return p
+	return p, knownTier
 }
 
 func ownPlans(t *table) *plan.Table   { return t.own }

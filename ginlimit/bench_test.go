@@ -42,7 +42,7 @@ func BenchmarkDecision(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p := plan.NewTable([]plan.Layer{{Names: l.names, Tiers: table}},
+				p, _ := plan.NewTable([]plan.Layer{{Names: l.names, Tiers: table}},
 					plan.Rules{Atomic: bm.atomic, Share: l.share}).Of("", tiers.Free, time.Now)
 				if bm.full {
 					for range bm.limits.PerMinute {

@@ -55,8 +55,10 @@ type answer struct {
 func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answer, ending) {
 	event := Event{Route: a.route}
 	table := e.tables.now(ctx)
-	event.Tier, event.UnknownTier = e.knownTier(ctx, table, a.tier)
-	p := a.planOn(e.limiter, table, ownPlans)
+	p, known := a.planOn(e.limiter, table, ownPlans)
+	if event.Tier = a.tier; !known {
+		event.Tier, event.UnknownTier = e.fallbackFor(ctx, table, a.tier)
+	}
 	if e.limiter.kill.on() {
 		r.Found = append(r.Found, request.Finding{Plan: p, Bypassed: true})
 		event.Outcome = Bypassed
@@ -110,7 +112,7 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		p = a.planOn(e.local, table, localPlans)
+		p, _ = a.planOn(e.local, table, localPlans)
 		if costs.Weight == 0 {
 			p = p.Weightless()
 		}

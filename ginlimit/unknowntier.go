@@ -9,13 +9,12 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// knownTier is the tier as events name it, one of the table, and whether it stands for a tier that no
-// table names. A missing tier is the fallback's and not unknown.
-func (e *engine) knownTier(ctx context.Context, table *table, t tiers.Tier) (known tiers.Tier, unknown bool) {
-	if table.own.Knows(t) {
-		return t, false
-	}
-	fallback := table.tiers.Fallback()
+// fallbackFor is the tier of the table that stands for one that it does not name, and whether that is told as
+// unknown. A missing tier is not.
+func (e *engine) fallbackFor(
+	ctx context.Context, table *table, t tiers.Tier,
+) (fallback tiers.Tier, unknown bool) {
+	fallback = table.tiers.Fallback()
 	if t != "" && e.unknownTiers.add(t) {
 		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
 			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())

@@ -21,6 +21,7 @@ type Table struct {
 	how     Rules
 	byTier  map[tiers.Tier]Plan // of every tier that a table names
 	unknown Plan                // of every other one
+	lists   bool                // a layer names single users
 }
 
 // Rules are how a mount wants its plans.
@@ -39,6 +40,8 @@ func NewTable(layers []Layer, how Rules) *Table {
 	t := &Table{layers: layers, how: how, byTier: make(map[tiers.Tier]Plan)}
 	t.unknown = t.lay("", func(s *tiers.Store) tiers.Limits { return s.Lookup("") })
 	for _, layer := range layers {
+		users := layer.Tiers.Users()
+		t.lists = t.lists || len(users.Overrides)+len(users.Allow)+len(users.Deny) > 0
 		for _, tier := range layer.Tiers.Tiers() {
 			t.byTier[tier] = t.lay(tier, func(s *tiers.Store) tiers.Limits { return s.Lookup(tier) })
 		}
@@ -46,35 +49,22 @@ func NewTable(layers []Layer, how Rules) *Table {
 	return t
 }
 
-// Knows tells whether a table names the tier.
-func (t *Table) Knows(tier tiers.Tier) bool {
-	_, ok := t.byTier[tier]
-	return ok
-}
-
-// Of is what a user of a tier must meet at this moment. The plan of a user that a table excepts is made anew
-// each time, which takes some microseconds.
-func (t *Table) Of(user string, tier tiers.Tier, now func() time.Time) Plan {
-	for i := range t.layers {
-		if t.layers[i].Tiers.Excepts(user) {
-			at := now()
-			return t.lay(tier, func(s *tiers.Store) tiers.Limits { return s.LookupUser(user, tier, at) })
-		}
+// Of is what a user of a tier must meet at this moment, and whether a table names the tier. The plan of a
+// user that a table excepts is made anew each time, which takes some microseconds.
+func (t *Table) Of(user string, tier tiers.Tier, now func() time.Time) (p Plan, known bool) {
+	if p, known = t.byTier[tier]; !known {
+		p = t.unknown
 	}
-	if p, ok := t.byTier[tier]; ok {
-		return p
+	if t.lists && slices.ContainsFunc(t.layers, func(l Layer) bool { return l.Tiers.Excepts(user) }) {
+		at := now()
+		p = t.lay(tier, func(s *tiers.Store) tiers.Limits { return s.LookupUser(user, tier, at) })
 	}
-	return t.unknown
+	return p, known
 }
 
 // Denies tells whether a user is refused.
 func (t *Table) Denies(user string) bool {
-	for i := range t.layers {
-		if t.layers[i].Tiers.Denies(user) {
-			return true
-		}
-	}
-	return false
+	return t.lists && slices.ContainsFunc(t.layers, func(l Layer) bool { return l.Tiers.Denies(user) })
 }
 
 // lay lays the budgets of all layers in order: requests, tokens, money, requests under way, of each the
