@@ -96,6 +96,18 @@ func (s *serviceOnShards) failures(user string) (n int) {
 	return n
 }
 
+// lastError is why Redis last did not decide for a user.
+func (s *serviceOnShards) lastError(user string) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.told[user] {
+		if e.Err != nil {
+			err = e.Err
+		}
+	}
+	return err
+}
+
 // hammer calls as a user from ten places at once until stopped.
 func (s *serviceOnShards) hammer(t *testing.T, user string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +138,7 @@ func (s *serviceOnShards) requireDecided(t *testing.T, lag *faulttest.Lag, user 
 		switch {
 		case s.failures(user) > before:
 			if lag.During(d) < faulttest.Computing {
-				t.Errorf("Redis did not decide: status %d after %v", status, d.Length())
+				t.Errorf("Redis did not decide: status %d after %v: %v", status, d.Length(), s.lastError(user))
 			}
 		case status == http.StatusOK:
 			admitted++

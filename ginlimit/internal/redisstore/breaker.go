@@ -48,9 +48,33 @@ func (b *breakers) run(ctx context.Context, script *redis.Script, keys []string,
 			return nil, err
 		}
 		breaker = b.of(node)
+		return guarded(breaker, func() (any, error) {
+			reply, err := b.next.run(ctx, script, keys, args)
+			if err != nil && !b.settled(ctx, keys[0], node) {
+				err = homelessError{err}
+			}
+			return reply, err
+		})
 	}
 	return guarded(breaker, func() (any, error) { return b.next.run(ctx, script, keys, args) })
 }
+
+// settled tells whether a key has a node of its own. While no master serves a key's slot, a Cluster's client
+// names a node by chance, each time it is asked: of two nodes the same one eight times more in 1 of 256.
+func (b *breakers) settled(ctx context.Context, key, node string) bool {
+	ctx = context.WithoutCancel(ctx)
+	for range 8 {
+		if now, err := b.nodes(ctx, key); err == nil && now != node {
+			return false
+		}
+	}
+	return true
+}
+
+// homelessError is that of a call on a key whose node is not known. It is the trouble of that key's slot.
+type homelessError struct{ error }
+
+func (e homelessError) Unwrap() error { return e.error }
 
 func (b *breakers) of(node string) *breaker {
 	if found, ok := b.each.Load(node); ok {
@@ -178,13 +202,13 @@ func (b *breaker) setCounting(verdict error) {
 var errNothing = errors.New("the call says nothing of Redis")
 
 // outage returns err if it says that a node is out of order for everybody, errNothing if its caller left or
-// did not wait long enough to tell, and nil if the node has answered, be it with an error: a key of the
-// wrong type is the trouble of one user, a slot on the move that of one slot.
+// did not wait long enough to tell or if its key has no node, and nil if the node has answered, be it with an
+// error: a key of the wrong type is the trouble of one user, a slot on the move that of one slot.
 func outage(err error, waited time.Duration) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled), isTimeout(err) && waited < telling:
+	case errors.Is(err, context.Canceled), isTimeout(err) && waited < telling, isHomeless(err):
 		return errNothing
 	case !isAnswer(err),
 		redis.IsLoadingError(err), redis.IsReadOnlyError(err), redis.IsMasterDownError(err),
@@ -193,6 +217,11 @@ func outage(err error, waited time.Duration) error {
 		return err
 	}
 	return nil
+}
+
+func isHomeless(err error) bool {
+	_, homeless := errors.AsType[homelessError](err)
+	return homeless
 }
 
 // unwrapped is the answer of the server inside err.

@@ -353,3 +353,28 @@ func TestEachNodeHasABreaker(t *testing.T) {
 	}
 	require.ErrorIs(t, run("b"), ErrUnavailable, "nobody knows where keys are")
 }
+
+// A Cluster's client names a node by chance for a slot that no master serves. What it waits for there is no
+// outage of that node. R37.
+func TestASlotWithoutANodeBlamesNone(t *testing.T) {
+	quiet(t)
+	stub, asked := &stubRunner{}, 0
+	s := newBreakers(stub, func(_ context.Context, key string) (string, error) {
+		if key == "homeless" {
+			asked++
+			return []string{"a", "b"}[asked/3%2], nil
+		}
+		return key, nil
+	})
+	run := func(key string) error {
+		_, err := s.run(t.Context(), luascripts.ResetScript, []string{key}, nil)
+		return err
+	}
+	stub.err = errors.New("refused")
+	for range 10 * failuresToOpen {
+		require.ErrorIs(t, run("homeless"), stub.err)
+	}
+	stub.err = nil
+	require.NoError(t, run("a"))
+	require.NoError(t, run("b"))
+}
