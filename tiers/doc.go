@@ -23,6 +23,8 @@
 //	allow: [monitoring]
 //	deny:  [mallory]
 //
+// An id that is a number is written in quotes. It has at most 256 bytes and shows every character.
+//
 // The fields of a tier are per_minute, per_hour, per_day and per_month (requests; a month is any 30 days),
 // tokens_per_minute, tokens_per_day and tokens_per_month, spend_per_day and spend_per_month ([Money]), and
 // concurrent (requests under way at once). Only per_minute and per_day are required. A budget that is left

@@ -33,7 +33,7 @@ func Load(r io.Reader) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.WithUsers(Users{f.Overrides, f.Allow, f.Deny})
+	return s.WithUsers(f.users)
 }
 
 // hint names what may have confused the parser and is not seen in an editor.
@@ -73,13 +73,12 @@ func LoadFile(path string) (*Store, error) {
 // file is what a tier file says. A further section is one more field: the decoder refuses fields that are not
 // here.
 type file struct {
-	Fallback  yaml.Node `yaml:"fallback"` // the decoder would take a null for a field left out
-	Tiers     table     `yaml:"tiers"`
-	Overrides overrides `yaml:"overrides"`
-	Allow     userList  `yaml:"allow"`
-	Deny      userList  `yaml:"deny"`
+	Fallback     yaml.Node `yaml:"fallback"` // the decoder would take a null for a field left out
+	Tiers        table     `yaml:"tiers"`
+	userSections `yaml:",inline"`
 
-	fallback Tier // as the field says, or Free
+	fallback Tier  // as the field says, or Free
+	users    Users // of the sections
 }
 
 // parse reads data twice: as nodes, for what the decoder resolves unseen, and then into a file.
@@ -105,7 +104,8 @@ func parse(data []byte) (f file, err error) {
 	if f.Tiers == nil {
 		return f, errors.New("field tiers is missing")
 	}
-	return f, nil
+	f.users, err = f.userSections.read()
+	return f, err
 }
 
 // oneDocument checks that there is one document, and that it says what is written there.

@@ -26,6 +26,7 @@ func FuzzLoad(f *testing.F) {
 		"\ufeff{\r\n\t\"tiers\": {\"free\": {\"per_minute\": 5, \"per_day\": 3}}}",
 		withFree("per_hour: 5, spend_per_day: 2.5, spend_per_month: 'unlimited', concurrent: 1"),
 		"tiers: {a: &a {per_minute: 1_0, per_day: 0x10}, <<: *a, ? [b] : !!int 5}",
+		free + "overrides: {a: {per_minute: 1, per_day: 2, until: 2027-01-01T00:00:00Z}}\nallow: [b]\ndeny: [c]",
 		"--- >-\n a\n# b\n--- |\n c",
 		"fallback: \"a\\\n # b\n  c\"\n" + free,
 		"%YAML 1.2\n---\n- \xff",
@@ -52,6 +53,21 @@ func FuzzLoad(f *testing.F) {
 		}
 		require.Contains(t, table, s.Fallback())
 		assert.Equal(t, table[s.Fallback()], s.Lookup("\x00 no file can name this tier"))
+
+		named := make(map[string]bool)
+		users := s.Users()
+		for id, o := range users.Overrides {
+			assertOrdered(t, o.PerMinute, o.PerHour, o.PerDay, o.PerMonth)
+			assert.NotZero(t, o.PerMinute)
+			assert.False(t, o.Until.IsZero())
+			named[id] = true
+		}
+		for _, id := range slices.Concat(users.Allow, users.Deny) {
+			assert.False(t, named[id], "%q is there twice", id)
+			assert.NotEmpty(t, id)
+			assert.LessOrEqual(t, len(id), 256)
+			named[id] = true
+		}
 
 		loose := struct {
 			Fallback tiers.Tier

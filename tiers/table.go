@@ -57,35 +57,6 @@ func readFields(n *yaml.Node, into reflect.Value) error {
 	})
 }
 
-// overrides is the mapping of users in a file.
-type overrides map[string]Override
-
-func (o *overrides) UnmarshalYAML(n *yaml.Node) error {
-	*o = make(overrides)
-	return in("overrides", entries(n, "want a mapping from users to limits", func(user, value *yaml.Node) error {
-		var read Override
-		err := readFields(value, reflect.ValueOf(&read).Elem())
-		(*o)[user.Value] = read
-		return err
-	}))
-}
-
-// userList is a list of users in a file.
-type userList []string
-
-func (l *userList) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind != yaml.SequenceNode {
-		return problemAt(n, "want a list of users, got %s", showNode(n))
-	}
-	for _, user := range n.Content {
-		if user.ShortTag() != "!!str" {
-			return problemAt(user, "want a user's id as a string, got %s", showNode(user))
-		}
-		*l = append(*l, user.Value)
-	}
-	return nil
-}
-
 // entries calls visit for each entry of a mapping, whose keys have to be distinct strings, up to the first
 // error.
 func entries(n *yaml.Node, want string, visit func(key, value *yaml.Node) error) error {
@@ -126,15 +97,6 @@ func limitAt[T int | Money](n *yaml.Node, parse func(string) (T, error), most T,
 		return 0, problemAt(n, "%s is less than %v; for no limit write unlimited", showNode(n), T(1))
 	}
 	return limit, nil
-}
-
-// timeAt returns the moment at n. It may be quoted, since in JSON it has to be.
-func timeAt(n *yaml.Node) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, n.Value)
-	if n.Kind != yaml.ScalarNode || err != nil {
-		return time.Time{}, problemAt(n, "want a time such as 2026-12-31T23:59:59Z, got %s", showNode(n))
-	}
-	return at, nil
 }
 
 // parseCount returns the errors that parseMoney does. It accepts the one spelling of a whole number that

@@ -27,8 +27,9 @@ type Override struct {
 }
 
 // WithUsers returns the table with these users in place of those that it has. It fails if an override breaks
-// the rules of [Limits] or does not end, if an id is empty or has a character that does not show, as a tier's
-// name must not, and if an id is there twice, on one list or on two.
+// the rules of [Limits] or does not end, if an id is longer than 256 bytes or breaks the rules that
+// [NewStore] has for names of tiers, and if an id is there twice, on one list or on two. Times are kept in
+// UTC.
 func (s *Store) WithUsers(u Users) (*Store, error) {
 	if problems := u.problems(); len(problems) > 0 {
 		return nil, joined(problems)
@@ -36,6 +37,10 @@ func (s *Store) WithUsers(u Users) (*Store, error) {
 	with := *s
 	with.users = Users{maps.Clone(u.Overrides), slices.Sorted(slices.Values(u.Allow)),
 		slices.Sorted(slices.Values(u.Deny))}
+	for id, o := range with.users.Overrides {
+		o.Until = o.Until.Round(0).UTC() // one moment is one value, so that tables can be compared
+		with.users.Overrides[id] = o
+	}
 	return &with, nil
 }
 
@@ -81,8 +86,8 @@ func (u Users) problems() (problems []string) {
 		ids  []string
 	}{{"overrides", overridden}, {"allow", u.Allow}, {"deny", u.Deny}} {
 		for _, id := range list.ids {
-			if rule := brokenRule(id); rule != "" {
-				problems = append(problems, fmt.Sprintf("%s: id %+q %s", list.name, clip(id, maxShown), rule))
+			if rule := brokenID(id); rule != "" {
+				problems = append(problems, list.name+": "+rule)
 			}
 			if before, again := first[id]; again {
 				problems = append(problems, fmt.Sprintf("%s: %s is there already, in %s", list.name, show(id), before))

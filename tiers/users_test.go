@@ -96,8 +96,8 @@ func TestUsersThatAreRefused(t *testing.T) {
 			"overrides.a.per_day: 5 is less than per_minute 6"},
 		"a number missing": {"overrides: {a: {per_minute: 6, until: 2027-01-01T00:00:00Z}}",
 			"overrides.a.per_day: 0 is less than 1"},
-		"no list":         {"deny: mallory", "line 3: want a list of users, got mallory"},
-		"no string":       {"deny: [8421]", "line 3: want a user's id as a string, got 8421"},
+		"no list":         {"deny: mallory", "line 3: deny: want a list of users, got mallory"},
+		"no string":       {"deny: [8421]", "line 3: deny: want a user's id as a string, got 8421"},
 		"an empty id":     {"allow: ['']", `allow: id "" is empty`},
 		"a hidden space":  {"allow: [\"a\u200b\"]", `allow: id "a\u200b" has U+200B, which does not show`},
 		"twice on a list": {"deny: [a, b, a]", "deny: a is there already, in deny"},
@@ -106,7 +106,7 @@ func TestUsersThatAreRefused(t *testing.T) {
 			"allow: a is there already, in overrides"},
 		"an unknown list":   {"block: [a]", "field block not found"},
 		"an alias":          {"allow: &a [x]\ndeny: *a", "anchor &a is not allowed"},
-		"a mapping in deny": {"deny: [{a: b}]", "line 3: want a user's id as a string, got a mapping"},
+		"a mapping in deny": {"deny: [{a: b}]", "line 3: deny: want a user's id as a string, got a mapping"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tiers.Load(strings.NewReader(free + tc.lines + "\n"))

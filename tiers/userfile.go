@@ -1,0 +1,113 @@
+package tiers
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// userSections are the sections of a tier file for single users. They are nodes, since the decoder would take
+// a null for a section left out.
+type userSections struct {
+	Overrides yaml.Node `yaml:"overrides"`
+	Allow     yaml.Node `yaml:"allow"`
+	Deny      yaml.Node `yaml:"deny"`
+}
+
+// read reads the sections. It checks each id and each number by itself; [Store.WithUsers] checks the rest.
+func (s *userSections) read() (u Users, err error) {
+	named := make(namedUsers)
+	if n := &s.Overrides; !n.IsZero() {
+		if u.Overrides, err = named.overrides(n); err != nil {
+			return Users{}, in("overrides", err)
+		}
+	}
+	if u.Allow, err = named.list(&s.Allow, "allow"); err != nil {
+		return Users{}, in("allow", err)
+	}
+	if u.Deny, err = named.list(&s.Deny, "deny"); err != nil {
+		return Users{}, in("deny", err)
+	}
+	return u, nil
+}
+
+// namedUsers are the sections in which users were named, by id.
+type namedUsers map[string]string
+
+// overrides reads the mapping of users.
+func (named namedUsers) overrides(n *yaml.Node) (map[string]Override, error) {
+	all := make(map[string]Override)
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i < len(n.Content); i += 2 { // what entries finds has the id in its path, seen or not
+			if rule := brokenID(n.Content[i].Value); rule != "" {
+				return nil, problemAt(n.Content[i], "%s", rule)
+			}
+			named[n.Content[i].Value] = "overrides"
+		}
+	}
+	err := entries(n, "want a mapping from users to limits", func(user, value *yaml.Node) error {
+		var read Override
+		err := readFields(value, reflect.ValueOf(&read).Elem())
+		all[user.Value] = read
+		return err
+	})
+	return all, err
+}
+
+// list reads a list of users, or nothing where the section is not there.
+func (named namedUsers) list(n *yaml.Node, section string) (ids []string, err error) {
+	if n.IsZero() {
+		return nil, nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return nil, problemAt(n, "want a list of users, got %s", showNode(n))
+	}
+	for _, user := range n.Content {
+		if user.ShortTag() != "!!str" {
+			return nil, problemAt(user, "want a user's id as a string, got %s", showNode(user))
+		}
+		if rule := brokenID(user.Value); rule != "" {
+			return nil, problemAt(user, "%s", rule)
+		}
+		if before, again := named[user.Value]; again {
+			return nil, problemAt(user, "%s is there already, in %s", show(user.Value), before)
+		}
+		named[user.Value] = section
+		ids = append(ids, user.Value)
+	}
+	return ids, nil
+}
+
+// maxUserID bounds the length of a user's id, in bytes. An id of OpenID Connect has at most 255.
+const maxUserID = 256
+
+// brokenID returns what is wrong with a user's id, or "". An operator has to see whom a section names.
+func brokenID(id string) string {
+	rule := brokenRule(id)
+	if len(id) > maxUserID {
+		rule = fmt.Sprintf("is longer than %d bytes", maxUserID)
+	}
+	if rule == "" {
+		return ""
+	}
+	return fmt.Sprintf("id %+q %s", clip(id, maxShown), rule)
+}
+
+// rfc3339 returns the pattern of what timeAt takes, made once. time.Parse takes more: hours of one digit, a
+// comma before the fraction, zones of 24 hours and more.
+var rfc3339 = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+})
+
+// timeAt returns the moment at n. It may be quoted, since in JSON it has to be.
+func timeAt(n *yaml.Node) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil || !rfc3339().MatchString(n.Value) {
+		return time.Time{}, problemAt(n, "want a time such as 2026-12-31T23:59:59Z, got %s", showNode(n))
+	}
+	return at, nil
+}
