@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -36,7 +35,7 @@ func newLimits(
 	return limits{
 		asking: gin.HandlersChain{
 			ginlimit.New(limiter, subject, append(asking, ginlimit.WithAtomicWindows(), refund, policy, observe)...),
-			meterIfCharged(cfg, openai.Meter(options...)),
+			meterIfCharged(cfg, limiter, openai.Meter(options...)),
 		},
 		other: gin.HandlersChain{
 			ginlimit.New(limiter, subject, ginlimit.WithLiveTiers(&requestTiers{of: cfg.tiers}),
@@ -47,11 +46,12 @@ func newLimits(
 
 // meterIfCharged runs the meter for callers who have a budget of tokens or money, and for all where the
 // provider's cap counts tokens. Others' requests and answers pass as they are.
-func meterIfCharged(cfg config, meter gin.HandlerFunc) gin.HandlerFunc {
+func meterIfCharged(cfg config, limiter *ginlimit.Limiter, meter gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		tier, _ := c.Get(tierKey)
 		name, _ := tier.(tiers.Tier)
-		l := cfg.tiers.Store().LookupUser(countedAs(c.GetString(userKey)), name, time.Now())
+		caller := ginlimit.Subject{UserID: countedAs(c.GetString(userKey)), Tier: name}
+		l := limiter.LimitsOf(cfg.tiers.Store(), caller)
 		if capsTokens(cfg.upstreamCap) || max(l.TokensPerMinute, l.TokensPerDay, l.TokensPerMonth) > 0 ||
 			max(l.SpendPerDay, l.SpendPerMonth) > 0 {
 			meter(c)

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -81,9 +80,9 @@ func showUsage(limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, cfg co
 		subject, err := resolver.ResolveTier(c)
 		var decisions, shared []ginlimit.Decision
 		if err == nil {
-			user := countedAs(subject.UserID)
-			limits := cfg.tiers.Store().LookupUser(user, subject.Tier, time.Now())
-			decisions, err = limiter.Usage(ctx, user, limits)
+			counted := ginlimit.Subject{UserID: countedAs(subject.UserID), Tier: subject.Tier}
+			limits := limiter.LimitsOf(cfg.tiers.Store(), counted)
+			decisions, err = limiter.Usage(ctx, counted.UserID, limits)
 		}
 		if err == nil && cfg.upstreamCap != nil {
 			shared, err = limiter.UpstreamUsage(ctx, *cfg.upstreamCap, subject.Tier)

@@ -64,7 +64,7 @@ func (r *routes) showUsage(c *gin.Context) {
 		invalid(c, "tier", fmt.Sprintf("There is no such tier: want one of %q.", known))
 		return
 	}
-	limits := table.LookupUser(q.Get("user"), tier, time.Now())
+	limits := r.limiter.LimitsOf(table, ginlimit.Subject{UserID: q.Get("user"), Tier: tier})
 	decisions, err := r.limiter.Usage(c.Request.Context(), q.Get("user"), limits)
 	if err != nil {
 		unavailable(c, "admin: usage cannot be read", err)
