@@ -162,7 +162,7 @@ func (e *engine) deny(ctx context.Context, r *request.Request, event Event) endi
 		event.Outcome = ShadowRejected
 		e.observe(ctx, event, Decision{})
 		e.logShadow(ctx, event, Decision{})
-		return pass
+		return shadowed
 	}
 	event.Outcome = Denied
 	e.observe(ctx, event, Decision{})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
@@ -215,7 +214,7 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	if !m.dialects.silent() {
 		r.tell(c.Writer.Header(), nil, m.limiter.kill.now)
 		if ending == shadowed {
-			c.Header(HeaderShadow, headers.PolicyName(answer.rejection.Claim.Told(answer.rejection.Verdict)))
+			c.Header(HeaderShadow, shadowName(answer.rejection))
 		}
 	}
 	if m.observer.settled != nil && answer.reserved != (Usage{}) {

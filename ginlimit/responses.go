@@ -34,7 +34,7 @@ const (
 	HeaderShouldRetry = "X-Should-Retry"
 
 	// HeaderShadow is on a request that a limiter WithShadow let pass although it would have rejected it: the
-	// name of the window.
+	// name of the window, or "denied".
 	HeaderShadow = "X-RateLimit-Shadow"
 )
 

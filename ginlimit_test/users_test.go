@@ -158,9 +158,14 @@ func TestDenialsThatDoNotCount(t *testing.T) {
 	watch := ginlimit.ObserverFunc(func(_ context.Context, e ginlimit.Event) { seen = append(seen, e.Outcome) })
 	a := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, denying, ginlimit.WithShadow(),
 		ginlimit.WithObserver(watch)))
-	require.Equal(t, http.StatusOK, a.as("alice").StatusCode)
-	require.Equal(t, []ginlimit.Outcome{ginlimit.ShadowRejected}, seen)
+	passed := a.as("alice")
+	require.Equal(t, http.StatusOK, passed.StatusCode)
+	require.Equal(t, "denied", passed.Header.Get(ginlimit.HeaderShadow))
+	require.Empty(t, passed.Header.Get(ginlimit.HeaderLimit), "nothing was decided")
+	require.Empty(t, a.as("bob").Header.Get(ginlimit.HeaderShadow))
+	require.Equal(t, []ginlimit.Outcome{ginlimit.ShadowRejected, ginlimit.Admitted}, seen)
 	require.Equal(t, 1, strings.Count(logs.String(), "would have been"))
+	require.Contains(t, logs.String(), "window=denied")
 
 	l := ginlimit.NewMemoryLimiter()
 	l.SetDisabled(true)
