@@ -11,7 +11,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 )
 
-// Refusal is what the middleware answers in place of the handler: 429, 400, 401 or 503.
+// Refusal is what the middleware answers in place of the handler: 429, 400, 401, 403 or 503.
 type Refusal struct {
 	Status     int
 	Type       string   // "rate_limit_error", "invalid_request_error", "permission_error", "api_error", …

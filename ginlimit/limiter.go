@@ -38,7 +38,8 @@ const (
 	MemoryEntries = memstore.Entries // admitted requests in all of them
 )
 
-// DefaultTimeout bounds a decision on Redis, giving back included, unless WithTimeout says otherwise.
+// DefaultTimeout bounds a decision on Redis, giving back included, with a client that keeps to deadlines,
+// unless WithTimeout says otherwise.
 const DefaultTimeout = 100 * time.Millisecond
 
 // Limiter counts the requests of users in sliding windows, exactly: of the calls in any half-open

@@ -18,8 +18,8 @@ import (
 // and on its 429, and describe its tightest window; on a rejection, the window that rejected. They are
 // missing where nothing was decided, as with FailOpen, or nothing is limited.
 const (
-	HeaderLimit      = headers.Limit     // requests per window
-	HeaderRemaining  = headers.Remaining // requests left in it, never negative
+	HeaderLimit      = headers.Limit     // units per window
+	HeaderRemaining  = headers.Remaining // units left in it, never negative
 	HeaderWindow     = headers.Window    // "minute", "day", …; on a 429 "tokens-minute", "concurrent", … too
 	HeaderRetryAfter = "Retry-After"     // whole seconds, on 429 and 503 (RFC 9110, section 10.2.3)
 
@@ -29,8 +29,9 @@ const (
 	HeaderLimitSpend      = headers.LimitSpend
 	HeaderRemainingSpend  = headers.RemainingSpend
 
-	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to repeat a call
-	// that the day or the month rejected: some would come back in seconds, others sleep for hours.
+	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to repeat a call that the
+	// day's or the month's requests rejected, or another budget for more than an hour: some would come back
+	// in seconds, others sleep for hours.
 	HeaderShouldRetry = "X-Should-Retry"
 
 	// HeaderShadow is on a request that a limiter WithShadow let pass although it would have rejected it: the

@@ -14,7 +14,8 @@ import (
 // before they do it. A request that would have been rejected passes with X-RateLimit-Shadow, the name of the
 // window ("minute", "images:day") or "denied", is observed as ShadowRejected, takes nothing of this mount's
 // budgets, and is logged, at most one a second. So pass a caller without a subject, a failed look-up or
-// estimate, and a Redis that cannot decide, unless FailLocal does. Other mounts decide as ever.
+// estimate, and a Redis that cannot decide, unless FailLocal does. Other mounts decide as ever. A mount of
+// headers.None does not set the header.
 func WithShadow() Option { return func(o *options) { o.shadow = true } }
 
 func (e *engine) logShadow(ctx context.Context, event Event, d Decision) {

@@ -140,7 +140,7 @@ func mountTierFile(router *gin.Engine, limiter *ginlimit.Limiter, chat gin.Handl
 		log.Fatal(err) // it names tier, field, value and rule
 	}
 	limited := ginlimit.New(limiter, resolver, ginlimit.WithTiers(table), ginlimit.WithAtomicWindows())
-	router.POST("/v1/chat/completions", limited, chat)
+	router.POST("/v1/chat/completions", limited, chat) // in place of v1 above
 }
 
 // mountTokens is the README's route with budgets of tokens and money.

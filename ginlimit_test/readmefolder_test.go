@@ -54,7 +54,28 @@ func main() {
 // The README is followed in an empty folder: a module of its own, the quick start, six requests, and the
 // answer that it shows. A replacement stands for go get, since this version is on no server yet.
 func TestReadmeInAnEmptyFolder(t *testing.T) {
-	t.Parallel()
+	quickStart := blocks(readme(t), "go")[0]
+	t.Run("Redis", func(t *testing.T) {
+		t.Parallel()
+		const address = "redis://localhost:6379"
+		require.Contains(t, quickStart, `"`+address+`"`)
+		program := strings.Replace(newcomer, "QUICK START", quickStart, 1)
+		followReadme(t, strings.Replace(program, address, redistest.Start(t).URL(), 1))
+	})
+	t.Run("no Redis", func(t *testing.T) {
+		t.Parallel()
+		const memory = "limiter := ginlimit.NewMemoryLimiter()"
+		require.Contains(t, readme(t), "leave out the lines of `rdb` and\nwrite `"+memory+"`")
+		withRedis := strings.Index(quickStart, "router := ")
+		quickStart := strings.Replace(quickStart[withRedis:], "limiter := ginlimit.NewLimiter(rdb)", memory, 1)
+		program := strings.Replace(newcomer, "QUICK START", quickStart, 1)
+		followReadme(t, strings.Replace(program, `	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"`, "", 1))
+	})
+}
+
+// followReadme builds the program in an empty folder, sends six requests, and looks at the sixth answer.
+func followReadme(t *testing.T, program string) {
+	t.Helper()
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	folder := t.TempDir()
@@ -72,10 +93,6 @@ func TestReadmeInAnEmptyFolder(t *testing.T) {
 	sums, err := os.ReadFile("../go.sum")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.sum"), sums, 0o600))
-	program := strings.Replace(newcomer, "QUICK START", blocks(readme(t), "go")[0], 1)
-	srv := redistest.Start(t)
-	require.Contains(t, program, `"redis://localhost:6379"`)
-	program = strings.Replace(program, "redis://localhost:6379", srv.URL(), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600))
 	run("go", "build", "-mod=mod", "-o", "mine", ".")
 

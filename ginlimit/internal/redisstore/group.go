@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxGroupKeys bounds the keys of all decisions of a group. 16 take the server about 100 µs.
+	// maxGroupKeys bounds the keys of all decisions of a group. So many take the server about 145 µs.
 	maxGroupKeys = 32
 	// maxFlights is how many scripts may be on their way before decisions wait for company.
 	maxFlights = 4
