@@ -16,8 +16,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// One user calls at full speed, beside others at a fixed rate, on one Redis and in one process: it costs Redis
-// a call a second. How long the others wait is told, and not asserted: on few cores that is mostly a wait for
+// One user calls at full speed, beside others at a fixed rate, on one Redis and in one process: it costs
+// Redis a call a second. How long the others wait is told, and not asserted: on few cores that is mostly a wait for
 // the CPU. So three situations alternate: nobody else calls; a goroutine asks a memory limiter at full speed,
 // which takes the same core and not Redis; the abuser calls.
 func TestAHotAbuserHardlyAsksRedis(t *testing.T) {
