@@ -17,9 +17,9 @@ import (
 )
 
 // One user calls at full speed, beside others at a fixed rate, on one Redis and in one process: it costs
-// Redis a call a second. How long the others wait is told, and not asserted: on few cores that is mostly a wait for
-// the CPU. So three situations alternate: nobody else calls; a goroutine asks a memory limiter at full speed,
-// which takes the same core and not Redis; the abuser calls.
+// Redis a call a second. How long the others wait is told, and not asserted: on few cores that is mostly a
+// wait for the CPU. So three situations alternate: nobody else calls; a goroutine asks a memory limiter at
+// full speed, which takes the same core and not Redis; the abuser calls.
 func TestAHotAbuserHardlyAsksRedis(t *testing.T) {
 	const (
 		phase  = 250 * time.Millisecond
