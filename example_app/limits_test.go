@@ -22,16 +22,22 @@ const allBudgets = `tiers:
   pro: {per_minute: 60, per_day: 5000}
 `
 
-// used asks what was used of every budget, as written, by name.
-func (a *app) used(t *testing.T, key string) map[string]string {
+// budgets asks for the usage, and tells of every budget by its name what of says.
+func (a *app) budgets(t *testing.T, key string, of func(usageBudget) string) map[string]string {
 	t.Helper()
 	var report usageReport
 	a.send(t, "GET", "/v1/usage", key, "").json(t, &report)
-	used := map[string]string{}
+	all := map[string]string{}
 	for _, b := range report.Budgets {
-		used[b.Window] = string(b.Used)
+		all[b.Window] = of(b)
 	}
-	return used
+	return all
+}
+
+// used asks what was used of every budget, as written, by name.
+func (a *app) used(t *testing.T, key string) map[string]string {
+	t.Helper()
+	return a.budgets(t, key, func(b usageBudget) string { return string(b.Used) })
 }
 
 // usedSoon waits until a budget shows what was used: a client has its answer before the request is settled.

@@ -16,13 +16,7 @@ import (
 // limitsOf are the limits of GET /v1/usage, by name.
 func (a *app) limitsOf(t *testing.T, key string) map[string]string {
 	t.Helper()
-	var report usageReport
-	a.send(t, "GET", "/v1/usage", key, "").json(t, &report)
-	limits := map[string]string{}
-	for _, b := range report.Budgets {
-		limits[b.Window] = string(b.Limit)
-	}
-	return limits
+	return a.budgets(t, key, func(b usageBudget) string { return string(b.Limit) })
 }
 
 // A changed tier file counts on every route, in the usage, and for operators. A bad one changes nothing.

@@ -17,13 +17,9 @@ import (
 // left asks what is left of every budget, as written, by name.
 func (a *app) left(t *testing.T, key string) map[string]string {
 	t.Helper()
-	var report usageReport
-	a.send(t, "GET", "/v1/usage", key, "").json(t, &report)
-	left := map[string]string{}
-	for _, b := range report.Budgets {
-		left[b.Window] = string(b.Remaining) + " of " + string(b.Limit)
-	}
-	return left
+	return a.budgets(t, key, func(b usageBudget) string {
+		return string(b.Remaining) + " of " + string(b.Limit)
+	})
 }
 
 // A tier below its share of the cap is refused there, and another one may use what is left of the cap.
