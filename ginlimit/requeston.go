@@ -10,62 +10,6 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 )
 
-// serve runs the rest of the chain, and then does what is left to do for the request.
-func (r *requestOn) serve(ctx context.Context) {
-	defer r.over.Store(true)
-	defer r.tellSettled(ctx)
-	defer r.settle(ctx) // also after a panic
-	r.c.Next()
-	if r.after == nil {
-		return
-	}
-	for _, m := range r.after.passed {
-		if m.refundOn != nil && m.refundOn(r.c) {
-			r.admission.Refund()
-		}
-		if m.upstream != nil {
-			m.closeUpstream(r.c)
-		}
-	}
-}
-
-// settle does what the handler has recorded.
-func (r *requestOn) settle(ctx context.Context) {
-	word, usage := r.admission.end()
-	switch word {
-	case saidNothing:
-		r.Finish(ctx, nil, false)
-	case saidRefund:
-		r.Finish(ctx, nil, true)
-	case saidUsage:
-		r.Finish(ctx, &plan.Costs{Tokens: usage.Tokens, Spend: usage.Spend}, false)
-	}
-}
-
-// requestOf returns the state of the HTTP request, and whether it made that: it does for the first limiter
-// that the request meets. The state is in the context of c.Request, since Gin's HandleContext clears c.Keys.
-func requestOf(c *gin.Context) (r *requestOn, first bool) {
-	if r := requestIn(c); r != nil {
-		return r, false
-	}
-	r = &requestOn{Context: c.Request.Context(), c: c}
-	r.Init()
-	c.Request = c.Request.WithContext(r)
-	return r, true
-}
-
-// requestIn returns the state of the HTTP request, or nil where it has none. Requests that a handler makes
-// may inherit its context; they have a gin.Context of their own, or c's when this request is over.
-func requestIn(c *gin.Context) *requestOn {
-	if c.Request == nil {
-		return nil
-	}
-	if r, ok := c.Request.Context().Value(requestKey{}).(*requestOn); ok && r.c == c && !r.over.Load() {
-		return r
-	}
-	return nil
-}
-
 type requestKey struct{}
 
 // requestOn is a request on the gin.Context c, and the context of its http.Request, in which it is found.
@@ -106,4 +50,60 @@ func (r *requestOn) Value(key any) any {
 		return r
 	}
 	return r.Context.Value(key)
+}
+
+// requestOf returns the state of the HTTP request, and whether it made that: it does for the first limiter
+// that the request meets. The state is in the context of c.Request, since Gin's HandleContext clears c.Keys.
+func requestOf(c *gin.Context) (r *requestOn, first bool) {
+	if r := requestIn(c); r != nil {
+		return r, false
+	}
+	r = &requestOn{Context: c.Request.Context(), c: c}
+	r.Init()
+	c.Request = c.Request.WithContext(r)
+	return r, true
+}
+
+// requestIn returns the state of the HTTP request, or nil where it has none. Requests that a handler makes
+// may inherit its context; they have a gin.Context of their own, or c's when this request is over.
+func requestIn(c *gin.Context) *requestOn {
+	if c.Request == nil {
+		return nil
+	}
+	if r, ok := c.Request.Context().Value(requestKey{}).(*requestOn); ok && r.c == c && !r.over.Load() {
+		return r
+	}
+	return nil
+}
+
+// serve runs the rest of the chain, and then does what is left to do for the request.
+func (r *requestOn) serve(ctx context.Context) {
+	defer r.over.Store(true)
+	defer r.tellSettled(ctx)
+	defer r.settle(ctx) // also after a panic
+	r.c.Next()
+	if r.after == nil {
+		return
+	}
+	for _, m := range r.after.passed {
+		if m.refundOn != nil && m.refundOn(r.c) {
+			r.admission.Refund()
+		}
+		if m.upstream != nil {
+			m.closeUpstream(r.c)
+		}
+	}
+}
+
+// settle does what the handler has recorded.
+func (r *requestOn) settle(ctx context.Context) {
+	word, usage := r.admission.end()
+	switch word {
+	case saidNothing:
+		r.Finish(ctx, nil, false)
+	case saidRefund:
+		r.Finish(ctx, nil, true)
+	case saidUsage:
+		r.Finish(ctx, &plan.Costs{Tokens: usage.Tokens, Spend: usage.Spend}, false)
+	}
 }
