@@ -2,7 +2,6 @@ package ginlimit_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -114,18 +113,10 @@ func ExampleByClientIP() {
 	// Output: 200 4
 }
 
-// The user where somebody is signed in, else the address: users keep their budgets wherever they are, and
-// a user who is named like an address does not meet the callers from there.
-func ExampleByClientIP_userElseAddress() {
-	users := ginlimit.FromContext("user_id", "tier")
-	addresses := ginlimit.ByClientIP(tiers.Free)
-	resolver := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
-		subject, err := users.ResolveTier(c)
-		if errors.Is(err, ginlimit.ErrNoSubject) {
-			return addresses.ResolveTier(c)
-		}
-		return subject, err
-	})
+// Users who are signed in keep their budgets wherever they are; everybody else has one by address. A user who
+// is named like an address does not meet the callers from there.
+func ExampleFirstOf() {
+	resolver := ginlimit.FirstOf(ginlimit.FromContext("user_id", "tier"), ginlimit.ByClientIP(tiers.Free))
 
 	router := gin.New()
 	_ = router.SetTrustedProxies(nil) // or the addresses of your proxies

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,6 +69,29 @@ func FromContext(userKey, tierKey string) TierResolver {
 			return Subject{}, misfitError{fmt.Errorf("ginlimit: tier under %q: %w", tierKey, err), badTier}
 		}
 		return Subject{UserID: id, Tier: tier}, nil
+	})
+}
+
+// FirstOf asks the resolvers in order, until one knows who calls. One that finds nobody signed in
+// (ErrNoSubject, or an empty UserID) passes the question on; any other error ends it, so that a look-up which
+// is down turns no user into an anonymous caller. FromContext before ByClientIP limits users by their ids and
+// everybody else by address. It panics on no resolver and on a nil one.
+func FirstOf(resolvers ...TierResolver) TierResolver {
+	if len(resolvers) == 0 {
+		panic("ginlimit: FirstOf: no resolver")
+	}
+	for _, r := range resolvers {
+		mustNotBeNil("FirstOf: resolver", r)
+	}
+	resolvers = slices.Clone(resolvers)
+	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
+		for _, r := range resolvers {
+			subject, err := r.ResolveTier(c)
+			if nobody := errors.Is(err, ErrNoSubject) || err == nil && subject.UserID == ""; !nobody {
+				return subject, err
+			}
+		}
+		return Subject{}, ErrNoSubject
 	})
 }
 

@@ -193,6 +193,37 @@ func TestFromContextMisfitIsLoggedOnce(t *testing.T) {
 	})
 }
 
+func TestFirstOf(t *testing.T) {
+	knows := func(s Subject, err error) TierResolver {
+		return TierResolverFunc(func(*gin.Context) (Subject, error) { return s, err })
+	}
+	alice, down := Subject{UserID: "alice", Tier: tiers.Pro}, errors.New("the user store is down")
+	address := knows(Subject{UserID: "ip/203.0.113.7"}, nil)
+	for _, tc := range []struct {
+		name      string
+		resolvers []TierResolver
+		want      Subject
+		err       error
+	}{
+		{"the first that knows", []TierResolver{knows(alice, nil), address}, alice, nil},
+		{"nobody signed in", []TierResolver{knows(Subject{}, fmt.Errorf("no token: %w", ErrNoSubject)), address},
+			Subject{UserID: "ip/203.0.113.7"}, nil},
+		{"no id", []TierResolver{knows(Subject{Tier: tiers.Pro}, nil), address},
+			Subject{UserID: "ip/203.0.113.7"}, nil},
+		{"nobody at all", []TierResolver{knows(Subject{}, nil), knows(Subject{}, ErrNoSubject)},
+			Subject{}, ErrNoSubject},
+		{"a look-up that is down", []TierResolver{knows(Subject{}, down), address}, Subject{}, down},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := FirstOf(tc.resolvers...).ResolveTier(nil)
+			require.ErrorIs(t, err, tc.err)
+			require.Equal(t, tc.want, got)
+		})
+	}
+	require.PanicsWithValue(t, "ginlimit: FirstOf: no resolver", func() { FirstOf() })
+	require.PanicsWithValue(t, "ginlimit: FirstOf: resolver is nil", func() { FirstOf(address, nil) })
+}
+
 func TestHashedID(t *testing.T) {
 	require.Empty(t, HashedID(""))
 	require.Equal(t, HashedID("sk-secret"), HashedID("sk-secret"))

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,59 +18,49 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// newcomer is what somebody writes around the quick start, and no more than the README says: the two
-// handlers that it names, and a listener.
-const newcomer = `package main
+// freePort is a second file of the program. It stands for the README's fixed port, which may be taken here.
+const freePort = `package main
 
 import (
 	"fmt"
 	"log"
 	"net"
-
-	"github.com/gin-gonic/gin"
-
-	"github.com/gin-tiers/ratelimit/ginlimit"
-	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
-	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-func authenticate(c *gin.Context) {
-	c.Set("user_id", "alice")
-	c.Set("tier", tiers.Free)
-}
-
-func chat(c *gin.Context) { c.JSON(200, gin.H{"ok": true}) }
-
-func main() {
-	QUICK START
+func freePort() net.Listener {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(listener.Addr())
-	log.Fatal(router.RunListener(listener))
+	return listener
 }
 `
 
 // The README is followed in an empty folder: a module of its own, the quick start, six requests, and the
 // answer that it shows. A replacement stands for go get, since this version is on no server yet.
 func TestReadmeInAnEmptyFolder(t *testing.T) {
+	const (
+		address = `"redis://localhost:6379"`
+		run     = `router.Run("localhost:8080")`
+		client  = "\trdb, err := redisclient.New(" + address + ")\n\tif err != nil {\n\t\tlog.Fatal(err)\n\t}\n"
+	)
 	quickStart := blocks(readme(t), "go")[0]
+	require.Contains(t, quickStart, client)
+	require.Contains(t, quickStart, run)
+	program := func(replace ...string) string {
+		replace = append(replace, run, "router.RunListener(freePort())")
+		return strings.NewReplacer(replace...).Replace(quickStart)
+	}
 	t.Run("Redis", func(t *testing.T) {
 		t.Parallel()
-		const address = "redis://localhost:6379"
-		require.Contains(t, quickStart, `"`+address+`"`)
-		program := strings.Replace(newcomer, "QUICK START", quickStart, 1)
-		followReadme(t, strings.Replace(program, address, redistest.Start(t).URL(), 1))
+		followReadme(t, program(address, strconv.Quote(redistest.Start(t).URL())))
 	})
 	t.Run("no Redis", func(t *testing.T) {
 		t.Parallel()
-		const memory = "limiter := ginlimit.NewMemoryLimiter()"
-		require.Contains(t, readme(t), "leave out the lines of `rdb` and\nwrite `"+memory+"`")
-		withRedis := strings.Index(quickStart, "router := ")
-		quickStart := strings.Replace(quickStart[withRedis:], "limiter := ginlimit.NewLimiter(rdb)", memory, 1)
-		program := strings.Replace(newcomer, "QUICK START", quickStart, 1)
-		followReadme(t, strings.Replace(program, `	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"`, "", 1))
+		require.Contains(t, quickStart, "// without Redis: ginlimit.NewMemoryLimiter(), and no rdb")
+		followReadme(t, program(client, "", "ginlimit.NewLimiter(rdb)", "ginlimit.NewMemoryLimiter()",
+			`	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"`, ""))
 	})
 }
 
@@ -94,6 +85,7 @@ func followReadme(t *testing.T, program string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "go.sum"), sums, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "freeport.go"), []byte(freePort), 0o600))
 	run("go", "build", "-mod=mod", "-o", "mine", ".")
 
 	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "mine"))
