@@ -10,7 +10,7 @@ import (
 // asked is a request as an engine is asked for it.
 type asked struct {
 	id       string // of the user, as tables list it
-	user     string // the same, encoded
+	user     string // the same, as in keys
 	tier     tiers.Tier
 	route    string
 	estimate func(most Usage) (Usage, error) // of WithUsage, or nil; asked once, where a budget needs it
@@ -21,7 +21,7 @@ type asked struct {
 // other is another subject than the user, whose budgets the request must meet too.
 type other struct {
 	id    string // as its table lists it
-	owner string // the same, encoded
+	owner string // the same, as in keys
 	tier  tiers.Tier
 	table *table
 }
@@ -34,7 +34,7 @@ func (a *asked) planOn(
 	p, knownTier = plans(t).Of(a.id, a.tier, l.kill.now)
 	for _, o := range a.others {
 		theirs, _ := plans(o.table).Of(o.id, o.tier, l.kill.now)
-		p = p.With(theirs, o.owner, !l.names.HashTags)
+		p = p.With(theirs, o.owner, l.names.OneSlot(a.user, o.owner))
 	}
 	return p, knownTier
 }

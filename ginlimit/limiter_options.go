@@ -43,6 +43,18 @@ func WithHashTags() LimiterOption {
 	return func(c *limiterConfig) { c.names.HashTags = true }
 }
 
+// WithHashTagOf lets users share a Cluster slot: tagOf names the hash tag of a user, such as the organisation
+// in "acme/alice", and the keys begin with ratelimit:{acme}acme%2Falice in place of ratelimit:{acme%2Falice}.
+// A user and the subject of a WithScopeFor whose id is that tag are then decided in one script call. "" is the
+// id itself. TagOf is called for every id, by many goroutines at once, also by Reset and Usage. It must always
+// give an id the same tag: another tag is another key. All users of a tag are on one node, so a tag should be
+// a small part of all traffic. On a single server and in memory, keys have no tags and the option does
+// nothing. It panics on nil.
+func WithHashTagOf(tagOf func(userID string) string) LimiterOption {
+	mustNotBeNil("WithHashTagOf: function", tagOf)
+	return func(c *limiterConfig) { c.names.TagOf = tagOf }
+}
+
 // WithKeyPrefix replaces "ratelimit", with which all keys begin, so that staging and production can share
 // a Redis. It is made of letters, digits, _ - . @ + = / and, between others, colons; no prefix should be
 // another one with a colon and more behind it. Memory limiters have no use for it. It panics on anything

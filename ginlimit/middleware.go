@@ -61,7 +61,7 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	for _, s := range o.scopes {
 		names := l.names
 		names.Scope = s.name
-		if s.name == "" || slices.ContainsFunc(layers, func(l plan.Layer) bool { return l.Names == names }) {
+		if s.name == "" || hasScope(layers, s.name) {
 			panic("ginlimit: WithScope: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
 		l.mounts.add(s.name, mount{true, o.bounded})
@@ -113,7 +113,7 @@ func (m *middleware) addSubjects(o options, there []plan.Layer, how plan.Rules) 
 	for _, s := range o.subjects {
 		names := l.names
 		names.Scope = s.name
-		if s.name == "" || slices.ContainsFunc(there, func(l plan.Layer) bool { return l.Names == names }) {
+		if s.name == "" || hasScope(there, s.name) {
 			panic("ginlimit: WithScopeFor: scope " + strconv.Quote(s.name) + " is empty or there already")
 		}
 		l.mounts.add(s.name, mount{true, o.bounded})
@@ -123,6 +123,10 @@ func (m *middleware) addSubjects(o options, there []plan.Layer, how plan.Rules) 
 		table, _ := newTable(s.tiers, l, m.local, own, how) // whose numbers were looked at above
 		m.subjects = append(m.subjects, subjectScope{s.resolver, table})
 	}
+}
+
+func hasScope(layers []plan.Layer, scope string) bool {
+	return slices.ContainsFunc(layers, func(l plan.Layer) bool { return l.Names.Scope == scope })
 }
 
 // subjectScope is a WithScopeFor.
@@ -177,7 +181,7 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	}
 
 	id := subjectID(c, subject)
-	a := asked{id: id, user: budget.EncodePart(id), tier: subject.Tier, route: c.FullPath()}
+	a := asked{id: id, user: m.limiter.names.Owner(id), tier: subject.Tier, route: c.FullPath()}
 	if m.estimator != nil {
 		a.estimate = func(most Usage) (Usage, error) { return estimate(m.estimator, c, most) }
 	}
@@ -237,7 +241,7 @@ func (m *middleware) others(c *gin.Context) (all []other, err error) {
 		}
 		if err == nil && subject.UserID != "" {
 			id := subjectID(c, subject)
-			all = append(all, other{id, budget.EncodePart(id), subject.Tier, s.table})
+			all = append(all, other{id, m.limiter.names.Owner(id), subject.Tier, s.table})
 		}
 	}
 	return all, nil

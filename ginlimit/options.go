@@ -136,10 +136,11 @@ func WithUpstream(u Upstream) Option {
 // must meet as well: the organisation's beside the user's. R tells who that is and on which tier; where it
 // answers ErrNoSubject or an empty id, the request has no such budget, and any other error is answered as the
 // resolver's of New. All is decided together, the user's budgets first, in one script call. On a Cluster or
-// Ring, and with WithHashTags, the other subject's keys are on another node: it is then decided behind the
-// user, and what the user had taken is given back if it rejects. A rejection names the scope. Usage of the
-// other subject is limiter.Scope(name).Usage. The option may be given several times, with other names. New
-// panics on an empty name and on one that is there already; WithScopeFor panics on nil.
+// Ring, and with WithHashTags, that needs WithHashTagOf. Without it, the other subject's keys are on another
+// node: the subject is decided after the user, and what the user took is given back if it rejects. A rejection
+// names the scope. Usage of the other subject is limiter.Scope(name).Usage. The option may be given several
+// times, with other names. New panics on an empty name and on one that is there already; WithScopeFor panics
+// on nil.
 func WithScopeFor(name string, s *tiers.Store, r TierResolver) Option {
 	mustNotBeNil("WithScopeFor: store", s)
 	mustNotBeNil("WithScopeFor: resolver", r)

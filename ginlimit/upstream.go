@@ -128,7 +128,7 @@ func (m *middleware) closeUpstream(c *gin.Context) {
 	l := m.limiter
 	names := l.names
 	names.Scope = ""
-	key := names.Head() + budget.UpstreamPart(m.upstream.Name) + names.Tail(budget.Dimension{Unit: budget.Open})
+	key := names.Head() + names.Upstream(m.upstream.Name) + names.Tail(budget.Dimension{Unit: budget.Open})
 	ctx := context.WithoutCancel(c.Request.Context())
 	ctx, cancel := request.Bounded(ctx, l.counter.Deadline(ctx, request.Whole))
 	defer cancel()

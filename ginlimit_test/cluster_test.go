@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,12 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
+
+// organisationOf is the front of an id such as "acme/alice".
+func organisationOf(id string) string {
+	organisation, _, _ := strings.Cut(id, "/")
+	return organisation
+}
 
 // On a real Cluster, whose server refuses keys of two slots in one script.
 func TestCluster(t *testing.T) {
@@ -76,6 +83,41 @@ func TestCluster(t *testing.T) {
 		captureLogs(t)
 		bare := serve(t, ginlimit.New(ginlimit.NewLimiter(wrapper{rdb}), resolver, ginlimit.WithAtomicWindows()))
 		require.Equal(t, http.StatusServiceUnavailable, bare.as(id).StatusCode, "CROSSSLOT is an error, not a pass")
+	})
+
+	// The organisation is the hash tag of its users: one call, all or none.
+	t.Run("users beside their organisation", func(t *testing.T) {
+		l := ginlimit.NewLimiter(rdb, ginlimit.WithHashTagOf(organisationOf))
+		orgs := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
+			return ginlimit.Subject{UserID: organisationOf(c.GetHeader(headerUser))}, nil
+		})
+		api := serve(t, ginlimit.New(l, resolver, ginlimit.WithTiers(table(t, 6, 100)),
+			ginlimit.WithScopeFor("org", table(t, 10, 100), orgs)))
+		id := redistest.ID(t)
+		master := cluster.MasterOf(t, "{"+id+"}")
+		scripts := func() int { return master.Calls(t, "evalsha") + master.Calls(t, "eval") }
+		api.as(id + "/warm-up") // loads the script
+		before := scripts()
+		require.Equal(t, "6 5 minute", api.as(id+"/alice").limits(t))
+		require.Equal(t, before+1, scripts())
+
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() { api.as(id + "/" + []string{"alice", "bob"}[i%2]) })
+		}
+		wg.Wait()
+		require.EqualValues(t, 10, api.Handled.Load(), "the organisation's")
+		require.EqualValues(t, 10, rdb.ZCard(t.Context(), "ratelimit:{"+id+"}:org:60").Val())
+		before, added := scripts(), master.Calls(t, "zadd")
+		r := api.as(id + "/carol")
+		require.Equal(t, http.StatusTooManyRequests, r.StatusCode)
+		require.Contains(t, r.body, `"scope":"org"`)
+		require.Equal(t, before+1, scripts())
+		require.Equal(t, added, master.Calls(t, "zadd"), "not even for a moment")
+
+		require.Equal(t, 1, used(t, l, id+"/warm-up", tiers.Limits{PerMinute: 6})["1m0s"])
+		require.NoError(t, l.Reset(t.Context(), id+"/warm-up"))
+		require.Zero(t, rdb.Exists(t.Context(), "ratelimit:{"+id+"}"+id+"/warm-up:60").Val())
 	})
 
 	t.Run("reset", func(t *testing.T) {

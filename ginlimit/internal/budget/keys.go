@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -18,12 +19,14 @@ const maxPart = 128
 const hashedPart = "sha256-"
 
 // Names makes the keys of one scope: prefix:user:scope:form, without the scope where it is empty. With
-// hash tags the user stands in literal braces, so that a Cluster keeps the keys of a user in one slot.
-// The zero value has the default prefix, no scope and no hash tags. It is comparable.
+// hash tags the user is in literal braces, so that a Cluster keeps the keys of a user in one slot. A user who
+// has a tag of another name, such as the organisation's, is behind it: prefix:{tag}user:scope:form. The zero
+// value has the default prefix, no scope and no hash tags.
 type Names struct {
 	Prefix   string // "" = DefaultPrefix
 	Scope    string // as the application named it
 	HashTags bool
+	TagOf    func(id string) string // nil, or "" for an id: the id is its own tag
 }
 
 // CheckPrefix returns an error unless prefix can begin a key: letters, digits, _ - . @ + = / and, between
@@ -43,13 +46,40 @@ func CheckPrefix(prefix string) error {
 
 // Key is the key of a user's dimension.
 func (n Names) Key(userID string, d Dimension) string {
-	return n.Head() + EncodePart(userID) + n.Tail(d)
+	return n.Head() + n.Owner(userID) + n.Tail(d)
 }
 
-// UpstreamPart is the user part of the keys of a provider's shared cap. EncodePart never makes such a one.
-func UpstreamPart(name string) string { return "!upstream/" + EncodePart(name) }
+// Owner is a user, or another subject, in keys: between Head and Tail.
+func (n Names) Owner(id string) string {
+	if n.HashTags && n.TagOf != nil {
+		if tag := n.TagOf(id); tag != "" && tag != id {
+			return EncodePart(tag) + "}" + EncodePart(id)
+		}
+	}
+	return n.ownTag(EncodePart(id))
+}
 
-// Head is what stands before the encoded user.
+// Upstream is the owner of the keys of a provider's shared cap. No id has such keys.
+func (n Names) Upstream(name string) string { return n.ownTag("!upstream/" + EncodePart(name)) }
+
+func (n Names) ownTag(part string) string {
+	if n.HashTags {
+		return part + "}"
+	}
+	return part
+}
+
+// OneSlot tells whether one script may decide on the keys of both owners.
+func (n Names) OneSlot(owner, other string) bool {
+	if !n.HashTags {
+		return true
+	}
+	tag, _, _ := strings.Cut(owner, "}")
+	otherTag, _, _ := strings.Cut(other, "}")
+	return tag == otherTag
+}
+
+// Head is what keys have before their owner.
 func (n Names) Head() string {
 	head := cmp.Or(n.Prefix, DefaultPrefix) + ":"
 	if n.HashTags {
@@ -58,25 +88,17 @@ func (n Names) Head() string {
 	return head
 }
 
-// Tail is what stands after the encoded user.
+// Tail is what keys have after their owner.
 func (n Names) Tail(d Dimension) string {
-	tail := ""
-	if n.HashTags {
-		tail = "}"
-	}
 	if n.Scope != "" {
-		tail += ":" + EncodePart(n.Scope)
+		return ":" + EncodePart(n.Scope) + ":" + d.suffix()
 	}
-	return tail + ":" + d.suffix()
+	return ":" + d.suffix()
 }
 
-// Later is what stands after the encoded user in the key of a further lease of one request, before the number
-// of that lease and ":leases". No scope is like it: "!" is always encoded.
-func (n Names) Later() string {
-	if n.HashTags {
-		return "}:!"
-	}
-	return ":!"
+// LaterLease is the key of a further lease of one request. No scope is like it: "!" is always encoded.
+func LaterLease(head, owner string, number int) string {
+	return head + owner + ":!" + strconv.Itoa(number) + ":leases"
 }
 
 // EncodePart writes an id or a scope so that no two of them meet and none can set the hash tag or

@@ -52,6 +52,32 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The tag is another one than the id where TagOf says so, and only where there are tags.
+func TestKeysOfATag(t *testing.T) {
+	org := func(id string) string {
+		org, _, _ := strings.Cut(id, "/")
+		return org
+	}
+	tagged := Names{HashTags: true, TagOf: org}
+	for id, want := range map[string]string{
+		"acme/alice":                   "ratelimit:{acme}acme/alice:60",
+		"acme":                         "ratelimit:{acme}:60",
+		"/alice":                       "ratelimit:{/alice}:60",
+		"a}b/alice":                    "ratelimit:{a%7Db}a%7Db/alice:60",
+		strings.Repeat("a", 129) + "/": "ratelimit:{" + sha(strings.Repeat("a", 129)) + "}" + sha(strings.Repeat("a", 129)+"/") + ":60",
+	} {
+		require.Equal(t, want, tagged.Key(id, Dimension{Window: Minute}))
+	}
+	require.Equal(t, "ratelimit:acme/alice:60", Names{TagOf: org}.Key("acme/alice", Dimension{Window: Minute}))
+
+	oneSlot := func(n Names, a, b string) bool { return n.OneSlot(n.Owner(a), n.Owner(b)) }
+	require.True(t, oneSlot(tagged, "acme/alice", "acme"))
+	require.True(t, oneSlot(tagged, "acme/alice", "acme/bob"))
+	require.False(t, oneSlot(tagged, "acme/alice", "acm"))
+	require.False(t, oneSlot(Names{HashTags: true}, "acme/alice", "acme"))
+	require.True(t, oneSlot(Names{}, "acme/alice", "acme"), "one server")
+}
+
 func TestCheckPrefix(t *testing.T) {
 	for _, prefix := range []string{"ratelimit", "staging:ratelimit", "a", "A-z_0.9@b+c=d/e"} {
 		require.NoError(t, CheckPrefix(prefix))

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
@@ -21,8 +20,7 @@ type Step struct {
 	Upstream bool // a provider's caps
 	Claims   []Claim
 
-	head  string // of its keys: what stands before their owner
-	later string // of the key of a further lease: what stands between the user and its number
+	head string // of its keys: what is before their owner
 }
 
 // Claim is a claim without its owner.
@@ -30,8 +28,8 @@ type Claim struct {
 	budget.Budget
 	Scope string
 
-	owner string // encoded; "" is the user
-	tail  string // of its key: what stands after the owner
+	owner string // as in keys; "" is the user
+	tail  string // of its key: what is after the owner
 	told  headers.Budget
 }
 
@@ -57,7 +55,7 @@ func (c *Claim) Told(v budget.Verdict) headers.Budget {
 	return b
 }
 
-// Of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
+// Of appends the step's claims for a user, as in keys, to an empty slice. Their keys share one
 // allocation. What costs nothing in requests is not asked for.
 func (s *Step) Of(user string, costs *Costs, claims []budget.Claim) []budget.Claim {
 	size := 0
@@ -83,7 +81,7 @@ func (s *Step) Of(user string, costs *Costs, claims []budget.Claim) []budget.Cla
 	return claims
 }
 
-// ownerOr is the owner of the claim, encoded.
+// ownerOr is the owner of the claim, as in keys.
 func (c *Claim) ownerOr(user string) string {
 	if c.owner != "" {
 		return c.owner
@@ -122,8 +120,8 @@ func (p Plan) Weightless() (without Plan) {
 	return without
 }
 
-// With adds the plan of another subject, encoded: to the same decision where all keys are on one server, and
-// behind it otherwise.
+// With adds the plan of another subject, the owner of its keys: to the same decision if together, and behind
+// it otherwise.
 func (p Plan) With(other Plan, owner string, together bool) Plan {
 	all := slices.Clone(p)
 	for _, s := range other {
@@ -170,12 +168,12 @@ func UpstreamStep(provider string, names budget.Names, caps []budget.Budget) Ste
 	names.Scope = ""
 	s := Step{Upstream: true, head: names.Head()}
 	for _, b := range caps {
-		s.Claims = append(s.Claims, newClaim(budget.UpstreamPart(provider), names, b))
+		s.Claims = append(s.Claims, newClaim(names.Upstream(provider), names, b))
 	}
 	return s
 }
 
 // LaterLease is the key of a further lease of a user's request.
 func (s *Step) LaterLease(user string, number int) string {
-	return s.head + user + s.later + strconv.Itoa(number) + ":leases"
+	return budget.LaterLease(s.head, user, number)
 }

@@ -88,7 +88,7 @@ func (t *Table) lay(tier tiers.Tier, limits func(*tiers.Store) tiers.Limits) (p 
 	})
 	for i, c := range claims {
 		if i == 0 || !t.how.Atomic {
-			p = append(p, Step{head: first.Head(), later: first.Later()})
+			p = append(p, Step{head: first.Head()})
 		}
 		last := &p[len(p)-1]
 		last.Claims = append(last.Claims, c)
