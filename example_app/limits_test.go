@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/admin"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -23,9 +24,9 @@ const allBudgets = `tiers:
 `
 
 // budgets asks for the usage, and tells of every budget by its name what of says.
-func (a *app) budgets(t *testing.T, key string, of func(usageBudget) string) map[string]string {
+func (a *app) budgets(t *testing.T, key string, of func(admin.Budget) string) map[string]string {
 	t.Helper()
-	var report usageReport
+	var report admin.Report
 	a.send(t, "GET", "/v1/usage", key, "").json(t, &report)
 	all := map[string]string{}
 	for _, b := range report.Budgets {
@@ -37,7 +38,7 @@ func (a *app) budgets(t *testing.T, key string, of func(usageBudget) string) map
 // used asks what was used of every budget, as written, by name.
 func (a *app) used(t *testing.T, key string) map[string]string {
 	t.Helper()
-	return a.budgets(t, key, func(b usageBudget) string { return string(b.Used) })
+	return a.budgets(t, key, func(b admin.Budget) string { return string(b.Used) })
 }
 
 // usedSoon waits until a budget shows what was used: a client has its answer before the request is settled.
@@ -162,7 +163,7 @@ func TestUsageOfUsersLikeAddresses(t *testing.T) {
 		a := start(t, env{"API_KEYS": ownKey + "=" + user + ":pro"})
 		a.chat(t, ownKey, "Hi", "")
 		require.Equal(t, "1", a.used(t, ownKey)["minute"], user)
-		var report usageReport
+		var report admin.Report
 		a.send(t, "GET", "/v1/usage", ownKey, "").json(t, &report)
 		require.Equal(t, user, report.User, i)
 	}

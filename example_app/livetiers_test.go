@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/admin"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // limitsOf are the limits of GET /v1/usage, by name.
 func (a *app) limitsOf(t *testing.T, key string) map[string]string {
 	t.Helper()
-	return a.budgets(t, key, func(b usageBudget) string { return string(b.Limit) })
+	return a.budgets(t, key, func(b admin.Budget) string { return string(b.Limit) })
 }
 
 // A changed tier file counts on every route, in the usage, and for operators. A bad one changes nothing.

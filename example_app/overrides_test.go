@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/admin"
 	"github.com/gin-tiers/ratelimit/ginlimit/ginlimittest"
 )
 
@@ -38,7 +39,7 @@ overrides: {user_free: {per_minute: 70, per_day: 80, tokens_per_day: 9000, until
 	budgets := func(route, key string) map[string]string {
 		w := send(route, key, "")
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
-		var report usageReport
+		var report admin.Report
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &report))
 		all := map[string]string{}
 		for _, b := range report.Budgets {

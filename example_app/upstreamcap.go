@@ -85,14 +85,3 @@ func parseShares(list string, table *tiers.Store) (map[tiers.Tier]float64, error
 func capsTokens(upstream *ginlimit.Upstream) bool {
 	return upstream != nil && upstream.TokensPerMinute > 0
 }
-
-// upstreamBudgets are the parts of the provider's caps that a tier may use, as budgets of a usage report.
-func upstreamBudgets(decisions []ginlimit.Decision) []usageBudget {
-	var budgets []usageBudget
-	for _, d := range decisions {
-		b := newUsageBudget(d)
-		b.Window = "upstream-" + b.Window
-		budgets = append(budgets, b)
-	}
-	return budgets
-}

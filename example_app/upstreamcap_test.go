@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gin-tiers/ratelimit/ginlimit/admin"
 )
 
 // left asks what is left of every budget, as written, by name.
 func (a *app) left(t *testing.T, key string) map[string]string {
 	t.Helper()
-	return a.budgets(t, key, func(b usageBudget) string {
+	return a.budgets(t, key, func(b admin.Budget) string {
 		return string(b.Remaining) + " of " + string(b.Limit)
 	})
 }

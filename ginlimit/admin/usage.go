@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,37 +18,6 @@ import (
 // maxUserID bounds the id in a query, in bytes.
 const maxUserID = 4 << 10
 
-// usageReport is the answer to GET /usage.
-type usageReport struct {
-	Object  string        `json:"object"`
-	User    string        `json:"user"`
-	Tier    tiers.Tier    `json:"tier"`
-	Budgets []usageBudget `json:"budgets"`
-}
-
-// usageBudget is what a budget still has for a user. Money is in currency units.
-type usageBudget struct {
-	Window     string      `json:"window"`
-	Limit      json.Number `json:"limit"`
-	Used       json.Number `json:"used"`
-	Remaining  json.Number `json:"remaining"`
-	RetryAfter int         `json:"retry_after"` // seconds; 0 while there is room
-}
-
-func newUsageBudget(d ginlimit.Decision) usageBudget {
-	amount := func(n int) json.Number {
-		if budget.UnitOf(d.Budget) == budget.Spend {
-			return json.Number(tiers.Money(n).String())
-		}
-		return json.Number(strconv.Itoa(n))
-	}
-	return usageBudget{
-		Window: d.Name(),
-		Limit:  amount(d.Limit), Used: amount(d.Limit - d.Remaining), Remaining: amount(d.Remaining),
-		RetryAfter: d.RetryAfterSeconds(),
-	}
-}
-
 func (r *routes) showUsage(c *gin.Context) {
 	q, ok := r.query(c, "user", "tier")
 	if !ok {
@@ -64,17 +32,13 @@ func (r *routes) showUsage(c *gin.Context) {
 		invalid(c, "tier", fmt.Sprintf("There is no such tier: want one of %q.", known))
 		return
 	}
-	limits := r.limiter.LimitsOf(table, ginlimit.Subject{UserID: q.Get("user"), Tier: tier})
-	decisions, err := r.limiter.Usage(c.Request.Context(), q.Get("user"), limits)
+	subject := ginlimit.Subject{UserID: q.Get("user"), Tier: tier}
+	decisions, err := r.limiter.Usage(c.Request.Context(), subject.UserID, r.limiter.LimitsOf(table, subject))
 	if err != nil {
 		unavailable(c, "admin: usage cannot be read", err)
 		return
 	}
-	report := usageReport{"usage", q.Get("user"), tier, []usageBudget{}}
-	for _, d := range decisions {
-		report.Budgets = append(report.Budgets, newUsageBudget(d))
-	}
-	c.JSON(http.StatusOK, report)
+	c.JSON(http.StatusOK, NewReport(subject, decisions))
 }
 
 // resetReport is the answer to DELETE /usage.
