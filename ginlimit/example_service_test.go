@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -34,9 +36,27 @@ func loadTiers(file string) *tiers.Store {
 	return s
 }
 
-// post sends a request with these headers, each a name and a value.
+// redisThatIsDown stands for the client of a server that does not answer.
+func redisThatIsDown() redis.UniversalClient {
+	rdb, err := redisclient.New("redis://localhost:6379")
+	if err != nil {
+		panic(err)
+	}
+	_ = rdb.Close() // so that it fails at once
+	return rdb
+}
+
 func post(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, path, nil)
+	return send(h, http.MethodPost, path, headers)
+}
+
+func get(h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	return send(h, http.MethodGet, path, headers)
+}
+
+// send sends a request with these headers, each a name and a value.
+func send(h http.Handler, method, path string, headers []string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
