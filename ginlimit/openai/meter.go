@@ -42,9 +42,10 @@ import (
 // A GET below /responses/ or /completions/ returns a stored answer, which was charged when it was made: Meter
 // ignores it.
 //
-// Memory for each request: its body, up to WithMaxBody, and at most 1.3 MiB of the answer. In longer answers
-// the beginning and the end are searched for the usage. If a request passes two Meters, the inner one
-// settles. Gin's HandleContext settles once, too. The middleware is safe for concurrent use.
+// Memory for each request: its body, up to WithMaxBody, and at most 1.3 MiB of the answer (2.6 MiB if it is
+// compressed). In longer answers the beginning and the end are searched for the usage. If a request passes
+// two Meters, the inner one settles. Gin's HandleContext settles once, too. The middleware is safe for
+// concurrent use.
 func Meter(opts ...Option) gin.HandlerFunc {
 	m := &meter{
 		options:  newOptions(opts),
