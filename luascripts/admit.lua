@@ -19,7 +19,7 @@
 --             {0, used, retry_after_ms} for the first full one, which ends the reply.
 --             retry_after_ms is -1 if the cost is above the whole limit and can never pass.
 --
--- All keys are read before anything is written: a key of another type fails the whole call. A rejection only
+-- All keys are read before anything is taken: a key of another type fails the whole call. A rejection only
 -- trims logs and repairs what a clock that went back left behind (see sliding_window.lua, sums.lua).
 --
 -- A member that was admitted before is admitted again and counted once: the first lease remembers it, or, if

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// DefaultPrefix is what keys begin with, unless the operator says otherwise.
+// DefaultPrefix is the beginning of all keys, unless the operator sets another.
 const DefaultPrefix = "ratelimit"
 
-// maxPart is the longest id or scope, after encoding, that stands in a key as itself.
+// maxPart is the longest encoded id or scope that a key has unhashed.
 const maxPart = 128
 
-// hashedPart opens a part that stands for one too long to keep.
+// hashedPart begins a part that is hashed because it was too long.
 const hashedPart = "sha256-"
 
-// Names makes the keys of one scope: prefix:user:scope:form, without the scope where it is empty. With
-// hash tags the user stands in literal braces, so that a Cluster keeps the keys of a user in one slot.
-// The zero value has the default prefix, no scope and no hash tags. It is comparable.
+// Names makes the keys of one scope: prefix:user:scope:form, without the scope if it is empty. With hash tags
+// the user is in literal braces, so that a Cluster keeps the keys of a user in one slot. The zero value has
+// the default prefix, no scope and no hash tags. It is comparable.
 type Names struct {
 	Prefix   string // "" = DefaultPrefix
-	Scope    string // as the application named it
+	Scope    string // not encoded
 	HashTags bool
 }
 
-// CheckPrefix returns an error unless prefix can begin a key: letters, digits, _ - . @ + = / and, between
-// others, colons. Anything else could set the hash tag.
+// CheckPrefix returns an error unless prefix can begin a key: letters, digits, _ - . @ + = / and, not at its
+// ends, colons. Anything else could set the hash tag.
 func CheckPrefix(prefix string) error {
 	for i := range len(prefix) {
 		if b := prefix[i]; !plainByte(b) && (b != ':' || i == 0 || i == len(prefix)-1) {
@@ -46,10 +46,10 @@ func (n Names) Key(userID string, d Dimension) string {
 	return n.Head() + EncodePart(userID) + n.Tail(d)
 }
 
-// UpstreamPart is the user part of the keys of a provider's shared cap. EncodePart never makes such a one.
+// UpstreamPart is the user part of the keys of a provider's shared cap. EncodePart never returns such a part.
 func UpstreamPart(name string) string { return "!upstream/" + EncodePart(name) }
 
-// Head is what stands before the encoded user.
+// Head is the part of a key before the encoded user.
 func (n Names) Head() string {
 	head := cmp.Or(n.Prefix, DefaultPrefix) + ":"
 	if n.HashTags {
@@ -58,7 +58,7 @@ func (n Names) Head() string {
 	return head
 }
 
-// Tail is what stands after the encoded user.
+// Tail is the part of a key after the encoded user.
 func (n Names) Tail(d Dimension) string {
 	tail := ""
 	if n.HashTags {
@@ -70,8 +70,8 @@ func (n Names) Tail(d Dimension) string {
 	return tail + ":" + d.suffix()
 }
 
-// Later is what stands after the encoded user in the key of a further lease of one request, before the number
-// of that lease and ":leases". No scope is like it: "!" is always encoded.
+// Later is the part between the encoded user and the number in the key of a further lease of one request;
+// then comes ":leases". No scope looks like it: "!" is always encoded.
 func (n Names) Later() string {
 	if n.HashTags {
 		return "}:!"
@@ -79,10 +79,10 @@ func (n Names) Later() string {
 	return ":!"
 }
 
-// EncodePart writes an id or a scope so that no two of them meet and none can set the hash tag or
-// another part: bytes other than letters, digits and _ - . @ + = / are percent-encoded in
-// upper-case hex. A part that would be longer than maxPart, or that begins as a hashed one does,
-// becomes "sha256-" and the hex SHA-256 of the original bytes; 128 bytes bound a key's cost.
+// EncodePart encodes an id or a scope. No two of them become the same part, and none can set the hash tag or
+// another part: bytes other than letters, digits and _ - . @ + = / are percent-encoded in upper-case hex. If
+// the result is longer than maxPart, or the original begins with "sha256-", it is "sha256-" and the hex
+// SHA-256 of the original bytes. The bound keeps keys cheap.
 func EncodePart(part string) string {
 	if len(part) > maxPart || strings.HasPrefix(part, hashedPart) {
 		return hashPart(part)
