@@ -1,5 +1,5 @@
-// Package plan lays out, before any request comes, what the requests of a tier must meet: which keys are
-// asked for which budgets, and in which calls.
+// Package plan works out, before any request comes, what the requests of a tier must meet: which keys with
+// which budgets, in which calls.
 package plan
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// Plan is all that one tier's requests must meet, worked out at start: the steps in the order in
-// which they are decided, each of them one script call. It is empty where everything is unlimited.
+// Plan is all that one tier's requests must meet, worked out at start: the steps in the order of decision,
+// each one script call. It is empty if everything is unlimited.
 type Plan []Step
 
 // Step is what one call decides, shortest window first.
@@ -21,8 +21,8 @@ type Step struct {
 	Upstream bool // a provider's caps
 	Claims   []Claim
 
-	head  string // of its keys: what stands before their owner
-	later string // of the key of a further lease: what stands between the user and its number
+	head  string // the part of its keys before the owner
+	later string // in the key of a further lease, the part between the user and the number
 }
 
 // Claim is a claim without its owner.
@@ -31,7 +31,7 @@ type Claim struct {
 	Scope string
 
 	owner string // encoded; "" is the user
-	tail  string // of its key: what stands after the owner
+	tail  string // the part of its key after the owner
 	told  headers.Budget
 }
 
@@ -47,7 +47,7 @@ func newClaim(owner string, names budget.Names, b budget.Budget) Claim {
 	return Claim{Budget: b, Scope: names.Scope, owner: owner, tail: names.Tail(b.Dimension), told: told}
 }
 
-// Told is a verdict on the claim as responses tell of it.
+// Told is a verdict on the claim in the form for responses.
 func (c *Claim) Told(v budget.Verdict) headers.Budget {
 	b := c.told
 	b.Remaining = v.Remaining(b.Limit)
@@ -57,8 +57,8 @@ func (c *Claim) Told(v budget.Verdict) headers.Budget {
 	return b
 }
 
-// Of appends the step's claims for a user, who is encoded already, to an empty slice. Their keys share one
-// allocation. What costs nothing in requests is not asked for.
+// Of appends the step's claims for a user, already encoded, to an empty slice. Their keys share one
+// allocation.
 func (s *Step) Of(user string, costs *Costs, claims []budget.Claim) []budget.Claim {
 	size := 0
 	for i := range s.Claims {
@@ -98,7 +98,7 @@ type Costs struct {
 	Weight int // of requests
 }
 
-// Of is what the request takes of a budget of that unit.
+// Of is what the request takes from a budget of that unit.
 func (c *Costs) Of(u budget.Unit) int {
 	switch u {
 	case budget.Tokens:
@@ -109,7 +109,7 @@ func (c *Costs) Of(u budget.Unit) int {
 	return c.Weight
 }
 
-// Weightless is a plan without budgets of requests.
+// Weightless returns the plan without budgets of requests.
 func (p Plan) Weightless() (without Plan) {
 	for _, s := range p {
 		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), func(c Claim) bool {
@@ -122,8 +122,8 @@ func (p Plan) Weightless() (without Plan) {
 	return without
 }
 
-// With adds the plan of another subject, encoded: to the same decision where all keys are on one server, and
-// behind it otherwise.
+// With adds the plan of another subject, owner, already encoded. If together, all keys are on one server, and
+// it joins the same decision; otherwise it is decided after that.
 func (p Plan) With(other Plan, owner string, together bool) Plan {
 	all := slices.Clone(p)
 	for _, s := range other {
@@ -136,7 +136,7 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 			continue
 		}
 		at := len(all)
-		if at > 0 && all[at-1].Upstream { // the provider is asked last
+		if at > 0 && all[at-1].Upstream { // the provider's caps are decided last
 			at--
 		}
 		all = slices.Insert(all, at, s)
@@ -144,8 +144,8 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 	return all
 }
 
-// Estimated tells whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
-// budgets.
+// Estimated returns whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
+// budget of each unit.
 func (p Plan) Estimated() (most Costs, ok bool) {
 	for _, s := range p {
 		for _, c := range s.Claims {
