@@ -7,27 +7,27 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// asked is a request as an engine is asked for it.
+// asked is what an engine has to decide.
 type asked struct {
 	id       string // of the user, as tables list it
-	user     string // the same, as in keys
+	user     string // id, as in keys
 	tier     tiers.Tier
 	route    string
-	estimate func(most Usage) (Usage, error) // of WithUsage, or nil; asked once, where a budget needs it
+	estimate func(most Usage) (Usage, error) // of WithUsage, or nil; called once, if a budget needs it
 	weigh    func() (int, error)             // of WithWeight, or nil
 	others   []other                         // of WithScopeFor
 }
 
-// other is another subject than the user, whose budgets the request must meet too.
+// other is a further subject, beside the user, whose budgets the request must meet, too.
 type other struct {
 	id    string // as its table lists it
-	owner string // the same, as in keys
+	owner string // id, as in keys
 	tier  tiers.Tier
 	table *table
 }
 
-// planOn is what the request must meet on a limiter, the user's plan and those of the other subjects, and
-// whether a table names the user's tier.
+// planOn returns what the request must meet on a limiter: the plans of the user and of the other subjects. It
+// also returns whether a table names the user's tier.
 func (a *asked) planOn(
 	l *Limiter, t *table, plans func(*table) *plan.Table,
 ) (p plan.Plan, knownTier bool) {
@@ -42,7 +42,7 @@ func (a *asked) planOn(
 func ownPlans(t *table) *plan.Table   { return t.own }
 func localPlans(t *table) *plan.Table { return t.local }
 
-// denied tells whether the user or another subject is refused.
+// denied reports whether the user or another subject is on a deny list.
 func (a *asked) denied(t *table) bool {
 	return t.own.Denies(a.id) ||
 		slices.ContainsFunc(a.others, func(o other) bool { return o.table.own.Denies(o.id) })

@@ -11,7 +11,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 )
 
-// Refusal is what the middleware answers in place of the handler: 429, 400, 401, 403 or 503.
+// Refusal is the answer of the middleware instead of the handler's: 429, 400, 401, 403 or 503.
 type Refusal struct {
 	Status     int
 	Type       string   // "rate_limit_error", "invalid_request_error", "permission_error", "api_error", …
@@ -21,14 +21,14 @@ type Refusal struct {
 	Decision   Decision // the one that rejected; zero unless Status is 429 or Code "request_exceeds_budget"
 }
 
-// Body writes the body of a refusal: DefaultBody, ProblemBody, AnthropicBody or a function of yours. Status
-// and headers are set before it is called, and the chain has ended. It may change them, but what it answers
-// with a status of success goes out with the refusal's own. If it writes nothing, DefaultBody does. A panic
-// of it is passed on; by then whatever a rejected request took has been given back.
+// Body writes the body of a refusal: DefaultBody, ProblemBody, AnthropicBody or your own function. Before it
+// is called, status and headers are set and the chain is aborted. It may change status and headers, but a
+// status of success is replaced by the refusal's own. If it writes nothing, DefaultBody does. Its panics are
+// passed on; by then everything that a rejected request took has been given back.
 type Body func(c *gin.Context, r Refusal)
 
-// WithBody sets what writes the body of whatever the middleware answers itself; the default is DefaultBody.
-// It panics on nil.
+// WithBody sets the function that writes the bodies of refusals; the default is DefaultBody. It panics on
+// nil.
 func WithBody(b Body) Option {
 	mustNotBeNil("WithBody: body", b)
 	return func(o *options) { o.body = b }
@@ -52,8 +52,8 @@ type rejectionBody struct {
 	RetryAfter int         `json:"retry_after"`
 }
 
-// DefaultBody writes the error object that OpenAI-style and Anthropic-style SDKs decode, and beside it, on a
-// 429, "detail", "window", "limit", "remaining", "retry_after" and, where there is one, "scope".
+// DefaultBody writes the error object that OpenAI-style and Anthropic-style SDKs decode. A 429 also has
+// "detail", "window", "limit", "remaining", "retry_after" and, if there is one, "scope".
 func DefaultBody(c *gin.Context, r Refusal) {
 	err := apiError{Message: r.Message, Type: r.Type, Code: r.Code}
 	if r.Status != http.StatusTooManyRequests {
@@ -77,9 +77,9 @@ type problem struct {
 	RetryAfter       int      `json:"retry_after,omitempty"`
 }
 
-// ProblemBody writes application/problem+json (RFC 9457): on a 429 the type quota-exceeded with
-// "violated-policies", named as headers.IETF names them, on a 503 temporary-reduced-capacity, otherwise
-// about:blank; and the members "code" and "retry_after", as in DefaultBody.
+// ProblemBody writes application/problem+json (RFC 9457). The type is quota-exceeded on a 429, with
+// "violated-policies" named as by headers.IETF; temporary-reduced-capacity on a 503; otherwise about:blank.
+// The members "code" and "retry_after" are those of DefaultBody.
 func ProblemBody(c *gin.Context, r Refusal) {
 	p := problem{
 		Type: "about:blank", Title: http.StatusText(r.Status), Status: r.Status,
@@ -103,7 +103,7 @@ func AnthropicBody(c *gin.Context, r Refusal) {
 	writeJSON(c, r.Status, "", gin.H{"type": "error", "error": gin.H{"type": r.Type, "message": r.Message}})
 }
 
-// writeJSON writes a body, whatever type a middleware before, such as one for streams, has announced. An
+// writeJSON writes a body, even if a middleware before, such as one for streams, has set another type. An
 // empty contentType is that of JSON.
 func writeJSON(c *gin.Context, status int, contentType string, body any) {
 	h := c.Writer.Header()
@@ -132,7 +132,7 @@ func (m *middleware) abort(c *gin.Context, r Refusal) {
 	}
 }
 
-// refusalWriter lets no refusal look like a success.
+// refusalWriter keeps a refusal from having a status of success.
 type refusalWriter struct {
 	gin.ResponseWriter
 	status int

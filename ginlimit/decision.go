@@ -7,20 +7,20 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 )
 
-// Decision is the answer to one call against one window. The zero value, nothing decided, counts
+// Decision is the answer to one call on one window. The zero value means that nothing was decided, and counts
 // as rejected.
 type Decision struct {
 	Allowed    bool
 	Limit      int           // per window: requests, tokens, or money in millionths
 	Remaining  int           // left now; never negative
 	RetryAfter time.Duration // 0 when allowed; otherwise > 0, exact to the millisecond
-	Window     time.Duration // length of the window; 0 of "concurrent"
+	Window     time.Duration // length of the window; 0 for "concurrent"
 	Budget     string        // what was decided: "" = requests, "tokens", "spend" or "concurrent"
 	Scope      string        // "" = the limiter's own
 }
 
-// RetryAfterSeconds returns RetryAfter as the Retry-After header wants it (RFC 9110, section
-// 10.2.3): whole seconds, rounded up. It is at least 1 when rejected and 0 when allowed.
+// RetryAfterSeconds returns RetryAfter in the form of the Retry-After header (RFC 9110, section 10.2.3):
+// whole seconds, rounded up. It is at least 1 when rejected and 0 when allowed.
 func (d Decision) RetryAfterSeconds() int {
 	if d.Allowed {
 		return 0
@@ -32,9 +32,9 @@ func (d Decision) RetryAfterSeconds() int {
 	return max(1, int(seconds))
 }
 
-// Name is what headers, bodies and metrics call the decision's window: "minute", "hour", "day", "month", or
-// its seconds ("90s"); with a budget beyond requests "tokens-minute", "spend-day"; "concurrent". It is "" of
-// a Decision that decided nothing.
+// Name is the window's name in headers, bodies and metrics: "minute", "hour", "day", "month", or its seconds
+// ("90s"); for other budgets than requests "tokens-minute", "spend-day", "concurrent". It is "" if nothing
+// was decided.
 func (d Decision) Name() string {
 	if d.Window == 0 && d.Budget == "" {
 		return ""

@@ -11,13 +11,14 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 )
 
-// WithHeaders sets the dialects in which responses tell what is left, all of them together; the default is
-// headers.Default alone. headers.None stands alone: its mount sets no such headers and tells other mounts'
-// dialects nothing. Retry-After and X-Should-Retry are on a rejection in every dialect.
+// WithHeaders sets the dialects of the budget headers; a response has the headers of all of them. The default
+// is headers.Default alone. headers.None must be the only one: its mount sets no such headers, and the
+// headers of other mounts leave its budgets out. A rejection has Retry-After and X-Should-Retry in every
+// dialect.
 //
-// Where limiters are stacked, all dialects of those that the request has met tell of all of them together.
-// A dialect other than Default costs some allocations a request. WithHeaders panics on nil, on no dialect
-// at all, and on None beside others.
+// With stacked limiters, each dialect covers the budgets of all limiters that the request has met. A dialect
+// other than Default costs some allocations per request. WithHeaders panics on nil, on no dialect at all, and
+// on None beside others.
 func WithHeaders(dialects ...*headers.Dialect) Option {
 	if len(dialects) == 0 {
 		panic("ginlimit: WithHeaders: no dialect; headers.None says nothing")
@@ -32,11 +33,11 @@ func WithHeaders(dialects ...*headers.Dialect) Option {
 }
 
 // WithExposedHeaders adds the headers that the middleware sets to Access-Control-Expose-Headers, so that
-// scripts in browsers can read them across origins. Mount the limiter after the CORS middleware, which would
-// overwrite it.
+// scripts in browsers can read them across origins. Mount the limiter after the CORS middleware; otherwise
+// that overwrites the list.
 func WithExposedHeaders() Option { return func(o *options) { o.expose = true } }
 
-// dialects are what one mount speaks.
+// dialects are the dialects of one mount.
 type dialects struct {
 	all     []*headers.Dialect
 	exposed []string
@@ -63,10 +64,10 @@ func newDialects(o options) dialects {
 	return d
 }
 
-// silent tells whether the mount says nothing.
+// silent reports whether the mount sets no budget headers.
 func (d *dialects) silent() bool { return d.all[0] == headers.None }
 
-// expose lists the mount's headers beside those that are exposed already.
+// expose adds the mount's headers to those that are exposed already.
 func (d *dialects) expose(h http.Header) {
 	const name = "Access-Control-Expose-Headers"
 	if len(d.exposed) == 0 {
@@ -102,8 +103,7 @@ func (r *requestOn) speak(d *dialects) {
 	}
 }
 
-// tell sets the headers of all limiters that the request has met so far. Rejected is what has rejected it,
-// if something has.
+// tell sets the headers of all limiters that the request has met so far. Rejected is the rejection, or nil.
 func (r *requestOn) tell(h http.Header, rejected *request.Rejection, now func() time.Time) {
 	if rejected != nil {
 		for i := range r.Found {

@@ -11,14 +11,14 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// mustDecide panics where canDecide fails.
+// mustDecide panics if canDecide fails.
 func mustDecide(layers []plan.Layer, on budget.Dimensions) {
 	if err := canDecide(layers, on); err != nil {
 		panic("ginlimit: New: " + err.Error())
 	}
 }
 
-// canDecide returns an error if a table has a number that no option decides. The tier would have no limit
+// canDecide returns an error if a table has a number whose option is missing. The tier would have no limit
 // there, and nobody would notice.
 func canDecide(layers []plan.Layer, on budget.Dimensions) error {
 	for _, layer := range layers {

@@ -1,17 +1,18 @@
-// Package ginlimit puts budgets of requests, tokens and money, per user and tier, in front of Gin handlers.
+// Package ginlimit limits requests, tokens and money per user and tier, in front of Gin handlers.
 //
-// New is the middleware. It asks a TierResolver who is calling, decides the budgets of that user's tier, and
-// answers 429 with an honest Retry-After or lets the request pass with what is left in the headers. Limiter
-// is the primitive below it: one sliding window of one user, for use without Gin. NewLimiter keeps the counts
-// in Redis, where one Lua script decides; NewMemoryLimiter makes the same decisions in one process.
+// New is the middleware. It asks a TierResolver for the caller and decides the budgets of the caller's tier.
+// Then it answers 429 with an exact Retry-After, or lets the request pass, with the remaining budget in the
+// headers. Limiter is the primitive below it: one sliding window of one user, for use without Gin. NewLimiter
+// keeps the counts in Redis, where one Lua script decides; NewMemoryLimiter makes the same decisions in one
+// process.
 //
-// Windows of requests are exact: a log of admitted requests, trimmed, counted and extended by the script.
-// Tokens and money (WithUsage) are reserved before the handler runs and settled when it has returned;
-// AdmissionFrom is how it says what was used. Requests under way (WithConcurrency) hold a lease each.
+// Windows of requests are exact: a log of admitted requests, which the script trims, counts and extends.
+// Tokens and money (WithUsage) are reserved before the handler runs and settled after it has returned; the
+// handler reports its usage through AdmissionFrom. Each request in progress (WithConcurrency) holds a lease.
 //
 // All windows are half-open, (now-window, now], in milliseconds of the Redis server's clock: a request
 // exactly one window old no longer counts.
 //
-// Constructors panic on nil and on contradictory options, at start; nothing panics on a request. Everything
+// Constructors panic at start, on nil and on contradictory options; no request causes a panic. Everything
 // that they return is safe for concurrent use.
 package ginlimit

@@ -12,8 +12,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// engine decides requests as one mount of the middleware wants it: which budgets, and what happens when
-// Redis cannot decide. It knows nothing of Gin.
+// engine decides the requests of one mount of the middleware: which budgets, and what happens when Redis
+// cannot decide. It knows nothing of Gin.
 type engine struct {
 	limiter  *Limiter
 	tables   tables
@@ -44,14 +44,14 @@ const (
 	shadowed                  // to the handler, since WithShadow rejects nothing
 )
 
-// answer is what a decision has found.
+// answer is the result of a decision.
 type answer struct {
-	rejection request.Rejection // where the request was rejected, or would have been
+	rejection request.Rejection // if the request was rejected, or would have been
 	tier      tiers.Tier
 	reserved  Usage // of a request that passes
 }
 
-// decide decides a request. Of one that does not pass nothing stays counted.
+// decide decides a request. A request that does not pass leaves nothing counted.
 func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answer, ending) {
 	event := Event{Route: a.route}
 	table := e.tables.now(ctx)
@@ -84,7 +84,7 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 	began := e.observer.begin()
 	rejected, err := r.Decide(ctx, &e.limiter.counter, p, a.user, costs, deadline)
 	e.observer.store(ctx, a.route, began, err)
-	switch request.Ended(ctx) { // the request itself, which is no failure of Redis
+	switch request.Ended(ctx) { // the end of the request itself is no failure of Redis
 	case nil:
 	case context.Canceled:
 		r.Leave(ctx, &e.limiter.counter)
@@ -126,8 +126,8 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 	return answer{tier: event.Tier, reserved: Usage{costs.Tokens, costs.Spend}}, pass
 }
 
-// endRejected says how a request ends that was rejected, and gives back what it has taken so far: all, or in
-// shadow mode what this mount took, which is what is held from before on.
+// endRejected returns how a rejected request ends, and gives back what it has taken so far. In shadow mode
+// that is only what this mount took: the holdings from index before on.
 func (e *engine) endRejected(
 	ctx context.Context, r *request.Request, event Event, rejected request.Rejection,
 	before int, deadline time.Time,
@@ -156,7 +156,7 @@ func (e *engine) endRejected(
 	return refused
 }
 
-// deny says how a request ends whose subject is on a deny list, and gives back what it has taken so far.
+// deny returns how a request of a denied subject ends, and gives back what it has taken so far.
 func (e *engine) deny(ctx context.Context, r *request.Request, event Event) ending {
 	if e.shadow {
 		event.Outcome = ShadowRejected
@@ -170,7 +170,7 @@ func (e *engine) deny(ctx context.Context, r *request.Request, event Event) endi
 	return denied
 }
 
-// maxWeight bounds what one request can cost: each part of it is an entry of a log.
+// maxWeight bounds the weight of one request: each unit of it is an entry of a log.
 const maxWeight = 1000
 
 // costs are what the request takes.
@@ -197,8 +197,8 @@ func (e *engine) costs(p plan.Plan, a *asked) (c plan.Costs, err error) {
 	return c, nil
 }
 
-// estimateFailed says how a request ends whose usage could not be estimated, and gives back what it has taken
-// so far.
+// estimateFailed returns how a request ends if its usage could not be estimated, and gives back what it has
+// taken so far.
 func (e *engine) estimateFailed(ctx context.Context, r *request.Request, err error) ending {
 	if request.Ended(ctx) == context.Canceled {
 		r.Leave(ctx, &e.limiter.counter)
@@ -216,8 +216,8 @@ func (e *engine) logEstimate(ctx context.Context, err error) {
 	}
 }
 
-// lookupFailed says how a request ends whose subject could not be found out, and gives back what it has
-// taken so far. A look-up that failed since the request is over is no failure.
+// lookupFailed returns how a request ends if its subject could not be resolved, and gives back what it has
+// taken so far. If the look-up failed because the request is over, that is no failure.
 func (e *engine) lookupFailed(ctx context.Context, r *request.Request, err error) ending {
 	over := request.Ended(ctx)
 	if over != nil && (errors.Is(err, over) || errors.Is(err, ctx.Err())) {
@@ -247,10 +247,10 @@ func (e *engine) observe(ctx context.Context, event Event, d Decision) {
 	}
 }
 
-// observePassed tells of a request that passes, with the tightest of the budgets that were found last.
+// observePassed reports a request that passes, with the tightest budget of the last finding.
 func (e *engine) observePassed(ctx context.Context, event *Event, r *request.Request) {
 	if e.observer.each != nil {
-		d := Decision{Allowed: true} // where every budget is unlimited
+		d := Decision{Allowed: true} // if every budget is unlimited
 		tightest := request.TightestOf(r.Found[len(r.Found)-1:])
 		if claim, v := tightest.First(); claim != nil {
 			d = decisionOf(claim, v)
@@ -259,7 +259,7 @@ func (e *engine) observePassed(ctx context.Context, event *Event, r *request.Req
 	}
 }
 
-// policy is what happens to a request that Redis could not decide, as events name it.
+// policy is the failure policy, as events name it.
 func (e *engine) policy() string {
 	switch {
 	case e.failOpen:

@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Label is how the request fared at the limiter, for a metric's label: the Outcome, and for a StoreError
-// "failed_closed" or "failed_open". It is "" of a StoreError that FailLocal takes over: the event that
-// follows has the outcome, so that counting all labels but "" counts every request once at each limiter.
+// Label is the request's result at the limiter, for a metric's label: the Outcome, or for a StoreError
+// "failed_closed" or "failed_open". It is "" for a StoreError that FailLocal takes over, because the next
+// event has the outcome. So, if you skip "", every request counts once at each limiter.
 func (e Event) Label() string {
 	switch {
 	case e.Outcome != StoreError:
@@ -21,14 +21,14 @@ func (e Event) Label() string {
 	return "failed_" + e.Policy
 }
 
-// NearLimit tells whether the request was admitted and left at most a tenth of its tightest budget.
+// NearLimit reports whether the request was admitted and left at most a tenth of its tightest budget.
 func (e Event) NearLimit() bool {
 	return e.Outcome == Admitted && e.Decision.Limit > 0 && e.Decision.Remaining <= e.Decision.Limit/10
 }
 
-// ErrorKind is what kind of error Err is, for a metric's label: "breaker_open", "timeout", "canceled",
-// "pool", "connection", "out_of_memory", "read_only", "loading", "cluster_down", "moved", "denied",
-// "wrong_type" or "other"; "" where there is none.
+// ErrorKind is the kind of Err, for a metric's label: "breaker_open", "timeout", "canceled", "pool",
+// "connection", "out_of_memory", "read_only", "loading", "cluster_down", "moved", "denied", "wrong_type" or
+// "other"; "" if there is no error.
 func (e Event) ErrorKind() string {
 	err := e.Err
 	var timeout net.Error

@@ -9,11 +9,11 @@ import (
 )
 
 // DisabledEnv is the environment variable of the default kill switch. Its value is a boolean as
-// strconv.ParseBool reads it; unset, empty or anything else leaves the limits on.
+// strconv.ParseBool reads it. If it is unset, empty or anything else, the limits stay on.
 const DisabledEnv = "RATE_LIMIT_DISABLED"
 
-// killSwitch lets every call pass while its flag or its runtime setting is on. Whoever forgets it
-// is told once a minute.
+// killSwitch lets every call pass while its flag or its runtime setting is on. It logs a warning once a
+// minute, so that nobody forgets it.
 type killSwitch struct {
 	flag     func() bool
 	flagName string
@@ -37,7 +37,7 @@ func newKillSwitch(flag func() bool, now func() time.Time) *killSwitch {
 	return k
 }
 
-// on tells whether everybody passes, and sees to it that somebody hears of it.
+// on reports whether everybody passes, and logs a warning if so.
 func (k *killSwitch) on() bool {
 	cause := k.flagName
 	switch {

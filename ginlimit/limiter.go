@@ -23,30 +23,30 @@ import (
 
 // Errors of Check, Peek, Usage and Reset; match them with errors.Is.
 var (
-	// ErrInvalidWindow and ErrInvalidUserID mean that nothing was asked of Redis.
+	// ErrInvalidWindow and ErrInvalidUserID mean that Redis was not called.
 	ErrInvalidWindow = errors.New("ginlimit: window is not a whole number of seconds, at least one")
 	ErrInvalidUserID = errors.New("ginlimit: user id is empty")
-	// ErrUnavailable means that Redis was not asked, since it has not answered the calls before: the circuit
+	// ErrUnavailable means that Redis was not called, because it did not answer earlier calls: the circuit
 	// breaker is open.
 	ErrUnavailable = redisstore.ErrUnavailable
 )
 
-// Bounds of a memory limiter, about 160 MB in all. Beyond either, the key that was used longest ago is
-// forgotten, and its user starts anew; a key in use is never forgotten for its own size.
+// Bounds of a memory limiter, about 160 MB in all. Above either, the least recently used key is forgotten,
+// and its user starts anew; a key in use is never forgotten for its own size.
 const (
 	MemoryKeys    = memstore.Keys    // windows of users; a user with a minute and a day has two
 	MemoryEntries = memstore.Entries // admitted requests in all of them
 )
 
-// DefaultTimeout bounds a decision on Redis, giving back included, with a client that keeps to deadlines,
-// unless WithTimeout says otherwise.
+// DefaultTimeout bounds a decision on Redis, including giving back, if the client obeys deadlines and
+// WithTimeout does not say otherwise.
 const DefaultTimeout = 100 * time.Millisecond
 
-// Limiter counts the requests of users in sliding windows, exactly: of the calls in any half-open
-// span (now-window, now] at most limit are admitted, over all processes that share the Redis.
-// A rejected call takes nothing and extends nothing.
+// Limiter counts the requests of users in sliding windows, exactly: any half-open span (now-window, now] has
+// at most limit admitted calls, over all processes that share the Redis. A rejected call takes nothing and
+// extends nothing.
 //
-// It is safe for concurrent use. Make one for a process with NewLimiter or NewMemoryLimiter.
+// It is safe for concurrent use. Make one per process, with NewLimiter or NewMemoryLimiter.
 type Limiter struct {
 	counter  request.Counter
 	names    budget.Names
@@ -64,11 +64,11 @@ type Limiter struct {
 // *redis.Ring or anything else that runs scripts. It sends nothing, so Redis may come up later.
 // It panics on a nil client.
 //
-// Decisions that are asked for at the same time go to a single server together, in one script execution; a
-// lone one goes at once. Each has its own reply and its own error. That needs all keys on one server: it is
-// so with a *redis.Client, Sentinel included. A Cluster or Ring, a client of an unknown type, WithHashTags
-// and WithClock send each decision by itself. A Cluster that a *redis.Client takes for a server refuses the
-// first group; then each goes by itself too, after one warning.
+// Decisions that arrive at the same time go to a single server together, in one script call; a lone decision
+// goes at once. Each has its own reply and its own error. This needs all keys on one server, as with a
+// *redis.Client, Sentinel included. With a Cluster or Ring, a client of an unknown type, WithHashTags or
+// WithClock each decision is sent alone. If the server of a *redis.Client turns out to be a Cluster, it
+// refuses the first group; from then on each decision is sent alone, too, after one warning.
 func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	mustNotBeNil("NewLimiter: rdb", rdb)
 	c := newLimiterConfig("NewLimiter", opts)
@@ -79,7 +79,7 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	if c.replicas != 1 {
 		panic("ginlimit: NewLimiter: WithReplicas is for a memory limiter; Redis counts for all replicas")
 	}
-	// A decision that waited would bring the time of before, by which others may have left the window already.
+	// With a caller's clock, a decision that waited would carry an old time.
 	oneServer := redisstore.OneServer(rdb) && !c.names.HashTags && c.clock == nil
 	store := redisstore.New(rdb, c.clock, oneServer)
 	l := newLimiter(store, c)
@@ -95,9 +95,9 @@ func NewLimiter(rdb redis.Scripter, opts ...LimiterOption) *Limiter {
 	return l
 }
 
-// NewMemoryLimiter returns a Limiter that counts in this process: the same decisions without
-// Redis, for one replica, for tests and for FailLocal. It never waits and never fails, so it does not
-// look at contexts. See MemoryKeys and MemoryEntries for its bounds.
+// NewMemoryLimiter returns a Limiter that counts in this process: the same decisions without Redis, for one
+// replica, for tests and for FailLocal. It never waits and never fails, so it ignores contexts. See
+// MemoryKeys and MemoryEntries for its bounds.
 func NewMemoryLimiter(opts ...LimiterOption) *Limiter {
 	c := newLimiterConfig("NewMemoryLimiter", opts)
 	l := newLimiter(memstore.New(c.clock), c)
@@ -127,35 +127,33 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 	return l
 }
 
-// Scope returns a limiter with keys of its own, for a budget per route: the same Redis, clock and
-// kill switch. Scope("") is no scope, and a scope of a scope replaces it.
+// Scope returns a limiter with its own keys, for a budget per route. Redis, clock and kill switch are the
+// same. Scope("") is no scope, and a scope of a scope replaces it.
 func (l *Limiter) Scope(name string) *Limiter {
 	scoped := *l
 	scoped.names.Scope = name
 	return &scoped
 }
 
-// SetDisabled turns the kill switch on or off at run time, for all scopes. Turning it off does not
-// override RATE_LIMIT_DISABLED or the function of WithKillSwitch: either is enough.
+// SetDisabled turns the kill switch on or off at run time, for all scopes. Turning it off does not override
+// RATE_LIMIT_DISABLED or the function of WithKillSwitch: each of them is enough.
 func (l *Limiter) SetDisabled(on bool) { l.kill.set(on) }
 
 // Disabled reports whether the kill switch is on, by SetDisabled, RATE_LIMIT_DISABLED or the function of
-// WithKillSwitch: every call passes, and Redis is not asked. It logs nothing.
+// WithKillSwitch: every call passes, and Redis is not called. It logs nothing.
 func (l *Limiter) Disabled() bool { return l.kill.forced.Load() || l.kill.flag() }
 
-// Check decides one request of a user: it is admitted, and counted, if fewer than limit of the
-// user's requests were admitted within the last window. A limit of 0 or less rejects, with
-// RetryAfter = window. Being rejected is a Decision, not an error.
+// Check decides one request of a user. It is admitted and counted if fewer than limit of the user's requests
+// were admitted within the last window. A limit of 0 or less rejects, with RetryAfter = window. A rejection
+// is a Decision, not an error.
 //
-// While the kill switch is on it answers allowed, with all of the limit remaining, for arguments
-// that are valid.
+// While the kill switch is on, valid arguments are allowed, with the whole limit remaining.
 //
-// The error is ErrInvalidUserID, ErrInvalidWindow, ErrUnavailable, ctx's, or Redis's; the Decision
-// is then zero. A call that timed out may still have been counted; go-redis's own retries of it are
-// counted once.
+// The error is ErrInvalidUserID, ErrInvalidWindow, ErrUnavailable, ctx's, or Redis's; the Decision is then
+// zero. A call that timed out may still have been counted; retries by go-redis are counted once.
 //
-// One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests
-// in the window.
+// One round trip, one script: four Redis commands and the server's TIME; O(log N) for N requests in the
+// window.
 func (l *Limiter) Check(
 	ctx context.Context, userID string, limit int, window time.Duration,
 ) (Decision, error) {
@@ -168,15 +166,15 @@ func admitNew(s budget.Store, ctx context.Context, claims []budget.Claim) ([]bud
 	return verdicts, err
 }
 
-// Peek tells what Check would find, without taking anything or writing to Redis. Remaining is what
-// is left now, before any call. Errors, the kill switch and the cost are those of Check.
+// Peek returns what Check would find. It takes nothing and writes nothing to Redis. Remaining is what is left
+// now, before any call. Errors, kill switch and cost are as for Check.
 func (l *Limiter) Peek(
 	ctx context.Context, userID string, limit int, window time.Duration,
 ) (Decision, error) {
 	return l.ask(ctx, "peek", userID, limit, window, budget.Store.Peek)
 }
 
-// askFunc is one question to a store. A bound method in its place would be allocated at each call.
+// askFunc is one query of a store. A bound method instead would allocate at each call.
 type askFunc func(budget.Store, context.Context, []budget.Claim) ([]budget.Verdict, error)
 
 func (l *Limiter) ask(
@@ -199,10 +197,9 @@ func (l *Limiter) ask(
 	return decision(l.names.Scope, b, verdicts[0]), nil
 }
 
-// Usage tells what is left of every budget of a tier: requests, tokens, money, each shortest window first,
-// and requests under way. There is a decision for each number of limits that is neither missing nor
-// unlimited, as Peek gives one. It takes nothing and writes nothing. Errors and the kill switch are those of
-// Check. One round trip.
+// Usage returns what is left of every budget of a tier: requests, tokens, money, each shortest window first,
+// and requests in progress. Each number of limits that is neither missing nor unlimited has a decision, as
+// from Peek. It takes nothing and writes nothing. Errors and kill switch are as for Check. One round trip.
 func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits) ([]Decision, error) {
 	if userID == "" {
 		return nil, ErrInvalidUserID
@@ -237,9 +234,9 @@ func (l *Limiter) Usage(ctx context.Context, userID string, limits tiers.Limits)
 	return decisions, nil
 }
 
-// Reset forgets what a user has taken in these windows of this scope, of requests, tokens and money, all in
-// one step; without windows, in the minute and the day. Requests under way stay counted as such. It works
-// while the kill switch is on. Errors are those of Check. One round trip.
+// Reset deletes what a user has taken in these windows of this scope, of requests, tokens and money, all in
+// one step. Without windows it takes the minute and the day. Requests in progress stay counted as such. It
+// works while the kill switch is on. Errors are as for Check. One round trip.
 func (l *Limiter) Reset(ctx context.Context, userID string, windows ...time.Duration) error {
 	if len(windows) == 0 {
 		windows = []time.Duration{budget.Minute, budget.Day}
@@ -269,8 +266,8 @@ func (l *Limiter) share(limit int) int {
 	return max(1, limit/l.replicas)
 }
 
-// logError logs an error of the store, at most one a second, since every request meets an outage. A Cluster
-// that the client does not know is an error that stays, so its cure is logged once.
+// logError logs an error of the store, at most one a second, because every request meets an outage. If the
+// client does not know that Redis is a Cluster, the error is permanent; its cure is logged once.
 func (l *Limiter) logError(ctx context.Context, message string, err error) {
 	if redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "MOVED ") {
 		l.cluster.Do(func() {
@@ -294,8 +291,8 @@ func validate(userID string, window time.Duration) error {
 	return nil
 }
 
-// mustNotBeNil panics where a constructor was given nil, or an interface that holds nil: at start,
-// instead of at the first request.
+// mustNotBeNil panics if a constructor was given nil, or an interface that holds nil: at start, not at the
+// first request.
 func mustNotBeNil(what string, v any) {
 	if isNil(v) {
 		panic("ginlimit: " + what + " is nil")

@@ -2,11 +2,11 @@ package ginlimit
 
 import "github.com/gin-tiers/ratelimit/tiers"
 
-// LimitsOf returns the limits of a table that count for a subject now, by the limiter's clock, as the
-// middleware decides by them: of an override that is not over, no limits where the user is allowed, and
-// otherwise of the tier. They are what Usage asks for. Its id is as for Usage: of resolvers other than
-// ByClientIP one that begins with "ip/" is "ip%2F…". It does not look at who is denied. It asks Redis
-// nothing, allocates nothing, and is safe for concurrent use.
+// LimitsOf returns the limits of a table that apply to a subject now, by the limiter's clock, as in the
+// middleware: those of an override that has not ended, no limits for an allowed user, otherwise those of the
+// tier. Pass them to Usage. The id is the one that Usage takes: if a resolver other than ByClientIP returns
+// an id that begins with "ip/", write "ip%2F…". Deny lists are ignored. It does not call Redis, allocates
+// nothing, and is safe for concurrent use.
 func (l *Limiter) LimitsOf(s *tiers.Store, subject Subject) tiers.Limits {
 	return s.LookupUser(subject.UserID, subject.Tier, l.kill.now())
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// TierSource hands out the tier table of the moment, such as a *watch.File of tiers/watch. Store is called
-// for each request, by many at once, and never returns nil. Another pointer means another table.
+// TierSource returns the current tier table, for example a *watch.File of tiers/watch. Store is called for
+// each request, from many goroutines at once, and never returns nil. A new pointer means a new table.
 type TierSource interface{ Store() *tiers.Store }
 
-// WithLiveTiers takes the tier table from src at each request, in place of WithTiers: a changed limit counts
-// at the next decision. A table with a number that no option decides panics at start; later it is logged, and
-// the table before it stays. It panics on nil.
+// WithLiveTiers takes the tier table from src at each request, instead of WithTiers: a changed limit takes
+// effect at the next decision. If a table has a number whose option is missing, New panics at start; later
+// this is logged, and the previous table stays. WithLiveTiers panics on nil.
 func WithLiveTiers(src TierSource) Option {
 	mustNotBeNil("WithLiveTiers: source", src)
 	return func(o *options) { o.live = src }
 }
 
-// table is a tier table, and those of further scopes, with the plans that were worked out from them.
+// table is a tier table, and the tables of further scopes, with the plans worked out from them.
 type table struct {
 	tiers *tiers.Store
 	own   *plan.Table
@@ -50,7 +50,7 @@ type tables struct {
 	source  TierSource // nil: the table stays
 	work    func(*tiers.Store) (*table, error)
 	current atomic.Pointer[table]
-	refused atomic.Pointer[tiers.Store] // the latest that is of no use
+	refused atomic.Pointer[tiers.Store] // the latest unusable one
 }
 
 // now is the table for this request.

@@ -15,7 +15,7 @@ func newLogRate(every time.Duration) *logRate { return &logRate{every: every} }
 
 func (r *logRate) allow(now time.Time) bool {
 	at, last := now.UnixNano(), r.last.Load()
-	// If the clock was set back, lines must not be held back for as long as the step.
+	// If the clock is set back by a step, lines must not be suppressed for as long as the step.
 	if last != 0 && at >= last && at-last < int64(r.every) {
 		return false
 	}

@@ -13,32 +13,32 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// New returns the middleware. For each request it asks r who is calling and decides the budgets
-// of that user's tier, shortest window first:
+// New returns the middleware. For each request it asks r for the caller and decides the budgets of the
+// caller's tier, shortest window first:
 //
 //   - admitted: X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Window of the tightest
 //     window are set before the handler runs;
 //   - rejected: 429 with the same headers, Retry-After and a JSON body. What the request took from
-//     other windows, also in limiters before this one, is given back;
+//     other windows, even in limiters before this one, is given back;
 //   - on a deny list of a table: 403, without a call to Redis, and what was taken is given back;
 //   - nobody signed in: 401. What limiters before this one counted stays counted. WWW-Authenticate
-//     is for the middleware that knows the scheme;
+//     is left to the authentication middleware;
 //   - the resolver failed: 503, and what was taken is given back;
-//   - Redis failed: 503, unless WithFailurePolicy says otherwise. A request whose own deadline is sooner
-//     than the limiter's is decided in four fifths of its time, so that the policy can still answer;
-//   - the request's own deadline has passed: 503, whatever the policy, since nobody waits for it;
+//   - Redis failed: 503, unless WithFailurePolicy says otherwise. If the request's own deadline is sooner
+//     than the limiter's, the decision takes at most four fifths of the time left, so that the policy can
+//     still answer;
+//   - the request's own deadline passed before the decision: 503 with any policy, since nobody waits for it;
 //   - the client left before the decision: 499, which nobody sees, and what was taken is given back.
 //
-// Mount it after the middleware that authenticates. A request that passes several limiters, or the same
-// one again by Gin's HandleContext, has one id in all of them, so two mounts on one scope count it once,
-// and the tighter one decides; a budget of its own takes a Scope or WithScope. A request that a handler
-// makes to an engine itself is another one. One round trip for each window that is asked, or one in all
-// by WithAtomicWindows.
+// Mount it after the authentication middleware. A request that passes several limiters, or the same one again
+// by Gin's HandleContext, has one id in all of them. So two mounts on one scope count it once, and the
+// tighter one decides; for a separate budget use Scope or WithScope. A request that a handler sends to an
+// engine itself is a new request. Each window costs one round trip; with WithAtomicWindows one round trip
+// decides all.
 //
-// Where an option is given twice, the last one counts, but WithScope adds. New panics on nil arguments
-// and contradictory options, where of two mounts on one scope of a limiter one has WithTiers and one has
-// not, and where a table has numbers for tokens, spend or requests at once, which need options of their
-// own.
+// If an option is given twice, the last one wins; WithScope and WithScopeFor add. New panics on nil arguments
+// and contradictory options; if one of two mounts on a scope of a limiter has WithTiers and the other does
+// not; and if a table has numbers for tokens, spend or concurrent whose option is missing.
 func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	mustNotBeNil("New: limiter", l)
 	mustNotBeNil("New: resolver", r)
@@ -100,13 +100,13 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	m.tables.work = func(s *tiers.Store) (*table, error) {
 		return newTable(s, l, m.local, layers, how)
 	}
-	first, _ := m.tables.work(o.tiers) // whose numbers were looked at above
+	first, _ := m.tables.work(o.tiers) // its numbers were checked above
 	m.tables.current.Store(first)
 	m.addSubjects(o, layers, how)
 	return m.handle
 }
 
-// addSubjects adds the scopes of WithScopeFor to those that are there.
+// addSubjects adds the scopes of WithScopeFor to the others.
 func (m *middleware) addSubjects(o options, there []plan.Layer, how plan.Rules) {
 	l := m.limiter
 	how.Upstream = nil
@@ -120,7 +120,7 @@ func (m *middleware) addSubjects(o options, there []plan.Layer, how plan.Rules) 
 		own := []plan.Layer{{Names: names, Tiers: s.tiers}}
 		there = slices.Concat(there, own)
 		mustDecide(own, how.Dimensions)
-		table, _ := newTable(s.tiers, l, m.local, own, how) // whose numbers were looked at above
+		table, _ := newTable(s.tiers, l, m.local, own, how) // its numbers were checked above
 		m.subjects = append(m.subjects, subjectScope{s.resolver, table})
 	}
 }
@@ -129,13 +129,13 @@ func hasScope(layers []plan.Layer, scope string) bool {
 	return slices.ContainsFunc(layers, func(l plan.Layer) bool { return l.Names.Scope == scope })
 }
 
-// subjectScope is a WithScopeFor.
+// subjectScope is the scope of a WithScopeFor.
 type subjectScope struct {
 	resolver TierResolver
 	table    *table
 }
 
-// middleware is what New resolved once, so that a request computes nothing that is known at start.
+// middleware holds what New worked out once, so that requests need not.
 type middleware struct {
 	engine
 	resolver  TierResolver
@@ -149,7 +149,7 @@ type middleware struct {
 	dialects  dialects
 }
 
-// handle decides, and then answers or lets the handler do so.
+// handle decides, and then answers or runs the handler.
 func (m *middleware) handle(c *gin.Context) {
 	if isPreflight(c.Request) || m.skip != nil && m.skip(c) {
 		return
@@ -166,7 +166,7 @@ func (m *middleware) handle(c *gin.Context) {
 	}
 }
 
-// answer answers the request, or reports that its handler shall.
+// answer answers the request, or reports that its handler must.
 func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	ctx := c.Request.Context()
 	subject, err := m.resolver.ResolveTier(c)
@@ -174,7 +174,7 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	case m.shadow && (errors.Is(err, ErrNoSubject) || err == nil && subject.UserID == ""):
 		return true
 	case errors.Is(err, ErrNoSubject), err == nil && subject.UserID == "":
-		// What a limiter before this one counted stays: guessing credentials is not free.
+		// What a limiter before this one counted stays counted, so that guessing credentials costs something.
 		return m.refuse(c, r, unauthenticated)
 	case err != nil:
 		return m.failLookup(c, r, err)
@@ -247,7 +247,7 @@ func (m *middleware) others(c *gin.Context) (all []other, err error) {
 	return all, nil
 }
 
-// failLookup answers a request whose subject could not be found out, or lets it pass in shadow mode.
+// failLookup answers a request whose subject could not be resolved, or lets it pass in shadow mode.
 func (m *middleware) failLookup(c *gin.Context, r *requestOn, err error) (next bool) {
 	switch m.lookupFailed(c.Request.Context(), &r.Request, err) {
 	case pass:
@@ -258,7 +258,7 @@ func (m *middleware) failLookup(c *gin.Context, r *requestOn, err error) (next b
 	return m.refuse(c, r, tierLookupFailed)
 }
 
-// estimate asks an estimator, within bounds if it takes them.
+// estimate calls an estimator, with bounds if it accepts them.
 func estimate(e Estimator, c *gin.Context, most Usage) (Usage, error) {
 	if within, ok := e.(interface {
 		EstimateWithin(c *gin.Context, most Usage) (Usage, error)

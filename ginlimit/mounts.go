@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// mounts remembers of every scope of a limiter how the middlewares on it were made.
+// mounts remembers how the middlewares on each scope of a limiter were made.
 type mounts struct {
 	mu  sync.Mutex
 	all map[string]mount // by scope
@@ -17,8 +17,8 @@ type mount struct {
 	bounded  bool // WithBoundedWindows
 }
 
-// add panics where two middlewares on a scope differ: without a table, the second would decide by the
-// default one, which nobody wrote down for it; with bounded windows, each would count for itself.
+// add panics if two middlewares on a scope differ: the one without a table would decide by the default table,
+// which nobody chose for it; if one has bounded windows, each would count for itself.
 func (m *mounts) add(scope string, added mount) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +42,7 @@ func (m *mounts) add(scope string, added mount) {
 	}
 }
 
-// bounded tells whether the middlewares on a scope keep bounded windows.
+// bounded reports whether the middlewares on a scope keep bounded windows.
 func (m *mounts) bounded(scope string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

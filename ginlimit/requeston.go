@@ -12,7 +12,7 @@ import (
 
 type requestKey struct{}
 
-// requestOn is a request on the gin.Context c, and the context of its http.Request, in which it is found.
+// requestOn is a request on the gin.Context c. It is also the context of its http.Request, where it is found.
 type requestOn struct {
 	context.Context
 	request.Request
@@ -21,13 +21,13 @@ type requestOn struct {
 
 	c        *gin.Context
 	dialects *dialects   // of all mounts that it has met
-	after    *afterwards // nil: nothing
+	after    *afterwards // nil: nothing to do
 }
 
-// afterwards is what is left to do when the handler has returned.
+// afterwards is what remains to be done after the handler has returned.
 type afterwards struct {
-	passed       []*middleware // that look at the handler's answer
-	reservations []reservation // that observers want to see settled
+	passed       []*middleware // that read the handler's answer
+	reservations []reservation // whose settlement is observed
 }
 
 func (r *requestOn) afterwards() *afterwards {
@@ -37,7 +37,7 @@ func (r *requestOn) afterwards() *afterwards {
 	return r.after
 }
 
-// forget leaves the handler's answer out of it, since there is none.
+// forget drops what reads the handler's answer, because there is none.
 func (a *afterwards) forget() {
 	if a != nil {
 		a.passed = nil
@@ -52,8 +52,8 @@ func (r *requestOn) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// requestOf returns the state of the HTTP request, and whether it made that: it does for the first limiter
-// that the request meets. The state is in the context of c.Request, since Gin's HandleContext clears c.Keys.
+// requestOf returns the state of the HTTP request, and whether it is new: it is for the first limiter that
+// the request meets. The state is in the context of c.Request, because Gin's HandleContext clears c.Keys.
 func requestOf(c *gin.Context) (r *requestOn, first bool) {
 	if r := requestIn(c); r != nil {
 		return r, false
@@ -64,8 +64,8 @@ func requestOf(c *gin.Context) (r *requestOn, first bool) {
 	return r, true
 }
 
-// requestIn returns the state of the HTTP request, or nil where it has none. Requests that a handler makes
-// may inherit its context; they have a gin.Context of their own, or c's when this request is over.
+// requestIn returns the state of the HTTP request, or nil if it has none. Requests that a handler sends may
+// inherit its context; they have another gin.Context, or the same one after this request is over.
 func requestIn(c *gin.Context) *requestOn {
 	if c.Request == nil {
 		return nil
@@ -76,7 +76,7 @@ func requestIn(c *gin.Context) *requestOn {
 	return nil
 }
 
-// serve runs the rest of the chain, and then does what is left to do for the request.
+// serve runs the rest of the chain, and then what remains to be done for the request.
 func (r *requestOn) serve(ctx context.Context) {
 	defer r.over.Store(true)
 	defer r.tellSettled(ctx)

@@ -15,43 +15,42 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// ErrNoSubject is what a TierResolver returns, wrapped or not, when nobody is signed in. The
-// middleware answers it with 401.
+// ErrNoSubject is the error that a TierResolver returns, wrapped or not, if nobody is signed in. The
+// middleware then answers 401.
 var ErrNoSubject = errors.New("ginlimit: nobody is signed in")
 
-// Subject is who makes a request and on which tier. An empty UserID is nobody (401); an empty or
+// Subject is the caller of a request and the caller's tier. An empty UserID means nobody (401); an empty or
 // unknown Tier gets the fallback tier's limits.
 type Subject struct {
 	UserID string
 	Tier   tiers.Tier
 }
 
-// TierResolver tells who makes a request. It runs once for each request and limiter, on the
-// request's goroutine, so it should not be slow. ErrNoSubject is answered with 401, any other error
-// with 503; its text goes to the log and never to the client.
+// TierResolver returns the caller of a request. It runs once for each request and limiter, on the request's
+// goroutine, so it should be fast. ErrNoSubject is answered with 401, any other error with 503; its text goes
+// to the log and never to the client.
 //
-// UserID becomes part of a Redis key. Never make it a secret: see HashedID. One that begins with "ip/", and
-// was not made by ByClientIP for this request, is counted as "ip%2F…", so that no user meets the callers
-// from an address; likewise one that begins with "ip%" as "ip%25…". The limiter's own methods take ids as
-// they are: Reset(ctx, "ip/203.0.113.7") is for the callers from there, Reset(ctx, "ip%2F203.0.113.7") for
-// the user of that name.
+// UserID becomes part of a Redis key. Never use a secret: see HashedID. If an id begins with "ip/", and
+// ByClientIP did not make it for this request, it is counted as "ip%2F…", so that no user shares a budget
+// with the callers of an address. In the same way "ip%" becomes "ip%25…". The limiter's own methods take ids
+// as they are: Reset(ctx, "ip/203.0.113.7") is for the callers of that address, Reset(ctx,
+// "ip%2F203.0.113.7") for the user with that name.
 type TierResolver interface {
 	ResolveTier(c *gin.Context) (Subject, error)
 }
 
-// TierResolverFunc is a function that is a TierResolver.
+// TierResolverFunc makes a TierResolver of a function.
 type TierResolverFunc func(c *gin.Context) (Subject, error)
 
 // ResolveTier calls f.
 func (f TierResolverFunc) ResolveTier(c *gin.Context) (Subject, error) { return f(c) }
 
-// FromContext resolves what an auth middleware stored in Gin's context: c.Set(userKey, id) and
-// c.Set(tierKey, tier). The id is a string, an integer, a fmt.Stringer or a number of a JSON document, such
-// as a numeric claim of a token: a json.Number that is whole, or a float that is whole and so small that no
-// digits were lost (a float64 below 2^53, a float32 below 2^24). 8421 is one id in all of these forms.
-// Missing, nil or empty is ErrNoSubject. The tier is a tiers.Tier or a string; missing or nil is the fallback
-// tier. Anything else is an error that names the key, the type and the rule; it is logged once, not for every
-// request.
+// FromContext resolves what an auth middleware stored in Gin's context: c.Set(userKey, id) and c.Set(tierKey,
+// tier). The id is a string, an integer, a fmt.Stringer or a JSON number, such as a numeric claim of a token:
+// a whole json.Number, or a whole float that is small enough to be exact (a float64 below 2^53, a float32
+// below 2^24). 8421 is the same id in all of these forms. A missing, nil or empty id is ErrNoSubject. The
+// tier is a tiers.Tier or a string; a missing or nil tier is the fallback tier. Anything else is an error
+// that names the key, the type and the rule; it is logged once, not for every request.
 func FromContext(userKey, tierKey string) TierResolver {
 	badUser, badTier := &sync.Once{}, &sync.Once{}
 	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
@@ -72,10 +71,10 @@ func FromContext(userKey, tierKey string) TierResolver {
 	})
 }
 
-// FirstOf asks the resolvers in order, until one knows who calls. One that finds nobody signed in
-// (ErrNoSubject, or an empty UserID) passes the question on; any other error ends it, so that a look-up which
-// is down turns no user into an anonymous caller. FromContext before ByClientIP limits users by their ids and
-// everybody else by address. It panics on no resolver and on a nil one.
+// FirstOf asks the resolvers in order and returns the first subject. If a resolver finds nobody signed in
+// (ErrNoSubject, or an empty UserID), the next one is asked. Any other error ends the search, so a look-up
+// that is down makes no user an anonymous caller. FromContext before ByClientIP limits users by their ids and
+// everybody else by address. It panics without resolvers and on a nil one.
 func FirstOf(resolvers ...TierResolver) TierResolver {
 	if len(resolvers) == 0 {
 		panic("ginlimit: FirstOf: no resolver")
@@ -95,8 +94,8 @@ func FirstOf(resolvers ...TierResolver) TierResolver {
 	})
 }
 
-// misfitError says that the auth middleware stores something that is no id or no tier. Every request may meet
-// it until the program is changed, so it is logged once for a resolver.
+// misfitError says that the auth middleware stores something that is not an id or not a tier. Every request
+// may meet it until the program is changed, so it is logged once per resolver.
 type misfitError struct {
 	error
 	once *sync.Once
@@ -104,8 +103,7 @@ type misfitError struct {
 
 func (e misfitError) Unwrap() error { return e.error }
 
-// shouldLog reports whether a resolver's error is to be logged: a misfit once, others as often as rate
-// allows.
+// shouldLog reports whether to log a resolver's error: a misfit once, others as often as rate allows.
 func shouldLog(err error, rate *logRate) bool {
 	misfit, ok := errors.AsType[misfitError](err)
 	if !ok {
@@ -129,9 +127,9 @@ func tierOf(value any) (tiers.Tier, error) {
 	return "", fmt.Errorf("%T is no tiers.Tier or other string", value)
 }
 
-// HashedID returns an id for resolvers that only know an API key: the hex SHA-256 of it, which is
-// safe in a Redis key as long as the API key is random. A password or a short number could be
-// guessed from it. HashedID("") is "", so that a caller without a key is nobody.
+// HashedID returns an id for resolvers that only know an API key: its hex SHA-256, which is safe in a Redis
+// key if the API key is random. A password or a short number could be guessed from it. HashedID("") is "", so
+// a caller without a key is nobody.
 func HashedID(secret string) string {
 	if secret == "" {
 		return ""

@@ -14,35 +14,35 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// Response headers, as headers.Default says them. The X-RateLimit-… three are on what passes a limited route
-// and on its 429, and describe its tightest window; on a rejection, the window that rejected. They are
-// missing where nothing was decided, as with FailOpen, or nothing is limited.
+// Response headers, as headers.Default sets them. HeaderLimit, HeaderRemaining and HeaderWindow are on
+// admitted requests and on 429s. They describe the tightest window; on a 429, the window that rejected. They
+// are missing if nothing was decided, as with FailOpen, or nothing is limited.
 const (
 	HeaderLimit      = headers.Limit     // units per window
 	HeaderRemaining  = headers.Remaining // units left in it, never negative
 	HeaderWindow     = headers.Window    // "minute", "day", …; on a 429 "tokens-minute", "concurrent", … too
 	HeaderRetryAfter = "Retry-After"     // whole seconds, on 429 and 503 (RFC 9110, section 10.2.3)
 
-	// The tightest window of tokens and of money, where a tier has one. Money is in currency units.
+	// The tightest window of tokens and of money, if a tier has one. Money is in currency units.
 	HeaderLimitTokens     = headers.LimitTokens
 	HeaderRemainingTokens = headers.RemainingTokens
 	HeaderLimitSpend      = headers.LimitSpend
 	HeaderRemainingSpend  = headers.RemainingSpend
 
-	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to repeat a call that the
-	// day's or the month's requests rejected, or another budget for more than an hour: some would come back
-	// in seconds, others sleep for hours.
+	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to retry. It is set if a
+	// window of requests longer than an hour rejected, or another budget for more than an hour: some SDKs would
+	// retry in seconds, others sleep for hours.
 	HeaderShouldRetry = "X-Should-Retry"
 
-	// HeaderShadow is on a request that a limiter WithShadow let pass although it would have rejected it: the
-	// name of the window, or "denied".
+	// HeaderShadow is set if a limiter WithShadow would have rejected the request: the name of the window, or
+	// "denied".
 	HeaderShadow = "X-RateLimit-Shadow"
 )
 
 // statusClientClosedRequest is nginx's status for a client that left before its answer.
 const statusClientClosedRequest = 499
 
-// amount writes a number of what a decision is about: money in currency units.
+// amount writes a number of a decision: money in currency units.
 func amount(d Decision, n int) string {
 	if budget.UnitOf(d.Budget) == budget.Spend {
 		return tiers.Money(n).String()
@@ -50,7 +50,7 @@ func amount(d Decision, n int) string {
 	return strconv.Itoa(n)
 }
 
-// allowance tells what a decision's budget allows: "5 requests per minute".
+// allowance says what a decision's budget allows: "5 requests per minute".
 func allowance(d Decision) string {
 	noun, per := "requests", " per "+budget.Dimension{Window: d.Window}.String()
 	switch budget.UnitOf(d.Budget) {
@@ -112,7 +112,7 @@ func upstreamFull(d Decision) Refusal {
 	}
 }
 
-// exceedsBudget is the answer to a request that is larger than a whole budget.
+// exceedsBudget is the answer if a request is larger than a whole budget.
 func exceedsBudget(d Decision) Refusal {
 	return Refusal{
 		Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "request_exceeds_budget",
@@ -120,7 +120,7 @@ func exceedsBudget(d Decision) Refusal {
 	}
 }
 
-// The refusals on which no decision was made. Their texts are fixed: what failed inside is for the log.
+// The refusals without a decision. Their texts are fixed: inner errors go to the log only.
 var (
 	unauthenticated = Refusal{
 		Status: http.StatusUnauthorized, Type: "authentication_error", Code: "unauthenticated",
@@ -151,7 +151,7 @@ func (r *requestOn) abandon() (next bool) {
 	return false
 }
 
-// refuse answers without limit headers, those of limiters before included, and ends the chain.
+// refuse answers without limit headers, even those of limiters before, and ends the chain.
 func (m *middleware) refuse(c *gin.Context, r *requestOn, refusal Refusal) (next bool) {
 	r.hush(c.Writer.Header())
 	m.abort(c, refusal)

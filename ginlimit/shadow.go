@@ -10,12 +10,12 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 )
 
-// WithShadow decides, counts, observes and logs as ever, but rejects nothing: to see what limits would do
-// before they do it. A request that would have been rejected passes with X-RateLimit-Shadow, the name of the
-// window ("minute", "images:day") or "denied", is observed as ShadowRejected, takes nothing of this mount's
-// budgets, and is logged, at most one a second. So pass a caller without a subject, a failed look-up or
-// estimate, and a Redis that cannot decide, unless FailLocal does. Other mounts decide as ever. A mount of
-// headers.None does not set the header.
+// WithShadow decides, counts, observes and logs as usual, but rejects nothing: it shows what limits would do
+// before you enforce them. A request that would have been rejected passes. It has the header
+// X-RateLimit-Shadow, the name of the window ("minute", "images:day") or "denied"; takes nothing from this
+// mount's budgets; is observed as ShadowRejected; and is logged, at most one a second. A request also passes
+// without a subject, after a failed look-up or estimate, and if Redis cannot decide and there is no
+// FailLocal. Other mounts decide as usual. A mount with headers.None does not set the header.
 func WithShadow() Option { return func(o *options) { o.shadow = true } }
 
 func (e *engine) logShadow(ctx context.Context, event Event, d Decision) {
@@ -26,7 +26,7 @@ func (e *engine) logShadow(ctx context.Context, event Event, d Decision) {
 	}
 }
 
-// shadowDenied stands for the name of a window where a deny list would have refused.
+// shadowDenied is used instead of a window's name if a deny list would have refused.
 const shadowDenied = "denied"
 
 // shadowName is the value of HeaderShadow.

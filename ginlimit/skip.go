@@ -6,8 +6,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// WithSkip lets requests pass of which f returns true: no caller is resolved, nothing is counted, observed or
-// told in headers. CORS preflights, OPTIONS with Access-Control-Request-Method, are skipped in any case: a
+// WithSkip skips the limiter if f returns true: no caller is resolved, nothing is counted or observed, and no
+// headers are set. CORS preflights (OPTIONS with Access-Control-Request-Method) are always skipped, because a
 // browser sends them without credentials. It panics on nil.
 func WithSkip(f func(c *gin.Context) bool) Option {
 	mustNotBeNil("WithSkip: function", f)

@@ -7,35 +7,35 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// StoreCall is how long the store took to decide a request, in one call or several, giving back after an
-// error included.
+// StoreCall is how long the store took to decide a request, in one call or several, including giving back
+// after an error.
 type StoreCall struct {
 	Route string // as in Event
 	Took  time.Duration
-	Err   error // where it could not decide
+	Err   error // if it could not decide
 }
 
-// StoreObserver is what an Observer may also be: it is told of the store's part in every decision, before
-// the Event. Where no Observer is one, no time is taken.
+// StoreObserver is an interface that an Observer may also implement. It gets the store's part of every
+// decision, before the Event. Without a StoreObserver no time is measured.
 type StoreObserver interface {
 	ObserveStore(ctx context.Context, c StoreCall)
 }
 
-// Settlement is what became of the tokens and the money that a request had reserved. It names no user.
+// Settlement is what happened to the tokens and the money that a request had reserved. It names no user.
 type Settlement struct {
 	Route    string     // as in Event
 	Tier     tiers.Tier // as in Event
 	Reserved Usage
-	Used     Usage // what stays taken: as reserved where nobody has settled; zero where it was refunded
+	Used     Usage // what stays taken: Reserved if nobody has settled, zero after a refund
 }
 
-// SettlementObserver is what an Observer may also be: it is told of every reservation once, when the handler
-// has returned. Its context may have ended by then.
+// SettlementObserver is an interface that an Observer may also implement. It gets every reservation once,
+// after the handler has returned. The context may have ended by then.
 type SettlementObserver interface {
 	ObserveSettlement(ctx context.Context, s Settlement)
 }
 
-// observers are an Observer and what else it is; nil where it is not.
+// observers are an Observer and the further interfaces that it implements, or nil.
 type observers struct {
 	each    Observer
 	calls   StoreObserver
@@ -48,7 +48,7 @@ func newObservers(o Observer) observers {
 	return observers{o, calls, settled}
 }
 
-// begin is when a call to the store begins, if anybody wants to know.
+// begin is when a call to the store begins, if that is observed.
 func (o observers) begin() (began time.Time) {
 	if o.calls != nil {
 		began = time.Now()
@@ -68,7 +68,7 @@ type reservation struct {
 	Settlement
 }
 
-// tellSettled tells what became of all reservations.
+// tellSettled reports what happened to all reservations.
 func (r *requestOn) tellSettled(ctx context.Context) {
 	if r.after == nil {
 		return

@@ -7,14 +7,14 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// addressPrefix begins the ids of callers who are known by their address alone.
+// addressPrefix begins the ids of callers that are known by their address only.
 const addressPrefix = "ip/"
 
 // addressIDKey is where ByClientIP keeps the id that it made, in the gin.Context.
 type addressIDKey struct{}
 
-// markAddressID returns id as the string that subjectID will know again. Calls for one request and one id
-// return the same string, so that a resolver may ask several times.
+// markAddressID returns id as the string that subjectID will recognize. Calls for one request and one id
+// return the same string, so that a resolver may call it several times.
 func markAddressID(c *gin.Context, id string) string {
 	if made, ok := addressIDOf(c); ok && made == id {
 		return made
@@ -29,8 +29,8 @@ func addressIDOf(c *gin.Context) (string, bool) {
 	return id, ok
 }
 
-// subjectID is the id under which a subject is counted. An id of ByClientIP stays as it is. Any other one
-// that looks like it is escaped, and so is one that looks escaped: no two ids become one.
+// subjectID is the id under which a subject is counted. An id of ByClientIP stays as it is. Any other id that
+// looks like one is escaped, and so is an id that looks escaped: no two ids become one.
 func subjectID(c *gin.Context, s Subject) string {
 	id := s.UserID
 	if len(id) < len(addressPrefix) || !strings.HasPrefix(id, "ip") {
@@ -48,8 +48,8 @@ func subjectID(c *gin.Context, s Subject) string {
 	return id
 }
 
-// sameString reports whether b is a itself or a copy of its header, and not only equal to it: a resolver that
-// has asked ByClientIP may still return a user, who may have the name of that very address.
+// sameString reports whether a and b share their bytes in memory. Equality is not enough: a resolver that has
+// called ByClientIP may still return a user, whose name may equal that address.
 func sameString(a, b string) bool {
 	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
 }

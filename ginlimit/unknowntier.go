@@ -9,8 +9,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// fallbackFor is the tier of the table that stands for one that it does not name, and whether that is told as
-// unknown. A missing tier is not.
+// fallbackFor returns the fallback for a tier that the table does not name, and whether to report that tier
+// as unknown. A missing tier is not reported.
 func (e *engine) fallbackFor(
 	ctx context.Context, table *table, t tiers.Tier,
 ) (fallback tiers.Tier, unknown bool) {
@@ -28,8 +28,8 @@ type seenTiers struct {
 	seen map[tiers.Tier]bool
 }
 
-// maxSeenTiers bounds the names kept, each of at most maxShownTier bytes: a resolver may hand on what a
-// client sent.
+// maxSeenTiers bounds the names kept, each of at most maxShownTier bytes: a resolver may return what a client
+// sent.
 const (
 	maxSeenTiers = 100
 	maxShownTier = 64
@@ -58,7 +58,7 @@ func (s *seenTiers) add(t tiers.Tier) bool {
 	return true
 }
 
-// shown is a tier's name in quotes, in which every character can be seen, and shortened.
+// shown is a tier's name in quotes, shortened, with every character visible.
 func shown(t tiers.Tier) string {
 	if len(t) > maxShownTier {
 		t = t[:maxShownTier] + "…"

@@ -17,13 +17,13 @@ import (
 )
 
 // Upstream is what a provider allows for a key that all callers share: requests and tokens in any minute, and
-// requests under way. 0 is no such cap.
+// requests in progress. 0 means no such cap.
 //
 // Share is the part of every cap, above 0 and at most 1, up to which requests of a tier are admitted. A tier
-// at 0.7 is refused while seven tenths of the cap are taken, by whomever, so three tenths stay for other
-// tiers. A tier that is not named may use all of it.
+// with share 0.7 is rejected while seven tenths of the cap are taken, by any tier, so three tenths are left
+// for other tiers. A tier without a share may use all of it.
 type Upstream struct {
-	Name            string // of the provider's key; part of the keys in Redis, and no secret
+	Name            string // of the provider's key; it is part of the keys in Redis, so not a secret
 	PerMinute       int
 	TokensPerMinute int // needs WithUsage
 	Concurrent      int
@@ -33,7 +33,7 @@ type Upstream struct {
 // longestClosed bounds how long a provider's answer closes its gate.
 const longestClosed = 24 * time.Hour
 
-// mustBeValid panics where a cap says nothing, or what cannot be.
+// mustBeValid panics if there is no cap, or an impossible one.
 func (u Upstream) mustBeValid() {
 	switch {
 	case u.Name == "":
@@ -65,7 +65,7 @@ func (u Upstream) budgets(t tiers.Tier) []budget.Budget {
 	} {
 		switch {
 		case b.Limit > 0:
-			// A share such as 0.7 of 10 is not a hair below 7.
+			// Floats must not round 0.7 of 10 down to 6.
 			b.Limit = max(1, int(math.Floor(share*float64(b.Limit)+1e-9)))
 		case b.Unit == budget.Concurrent:
 			b.Limit = budget.NoLimit
@@ -77,9 +77,9 @@ func (u Upstream) budgets(t tiers.Tier) []budget.Budget {
 	return all
 }
 
-// UpstreamUsage tells how much of a provider's caps is left for a tier, as Usage does for a user. It takes
+// UpstreamUsage returns how much of a provider's caps is left for a tier, as Usage does for a user. It takes
 // nothing and writes nothing. While the provider's own answer has closed the gate, nothing is left, and
-// RetryAfter says for how long. Errors and the kill switch are those of Check. One round trip.
+// RetryAfter says for how long. Errors and kill switch are as for Check. One round trip.
 func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) ([]Decision, error) {
 	u.mustBeValid()
 	caps := u.budgets(t)
@@ -114,8 +114,8 @@ func (l *Limiter) UpstreamUsage(ctx context.Context, u Upstream, t tiers.Tier) (
 	return decisions, nil
 }
 
-// closeUpstream closes the provider's gate for all processes where it has answered that it is overloaded, and
-// for how long. The answer itself goes on to the client.
+// closeUpstream closes the provider's gate for all processes if the provider has answered that it is
+// overloaded, and for how long. The client still gets the answer.
 func (m *middleware) closeUpstream(c *gin.Context) {
 	status := c.Writer.Status()
 	if status != http.StatusTooManyRequests && status != statusOverloaded {
@@ -140,7 +140,7 @@ func (m *middleware) closeUpstream(c *gin.Context) {
 // statusOverloaded is Anthropic's status for an overload.
 const statusOverloaded = 529
 
-// retryAfter reads how long an answer asks to wait: retry-after-ms, or Retry-After in seconds or as a date.
+// retryAfter reads how long an answer says to wait: retry-after-ms, or Retry-After in seconds or as a date.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return time.Duration(min(ms, float64(longestClosed.Milliseconds())) * float64(time.Millisecond)), true

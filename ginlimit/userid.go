@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// userIDOf is the id that an auth middleware stored; "" is nobody.
+// userIDOf is the id that an auth middleware stored; "" means nobody.
 func userIDOf(value any) (string, error) {
 	if id, ok := value.(string); ok { // nearly always
 		return id, nil
@@ -39,7 +39,7 @@ func userIDOf(value any) (string, error) {
 	return "", fmt.Errorf("%T is no string, number or fmt.Stringer", value)
 }
 
-// wholeNumber refuses other forms of a number, since they would be other ids of one user.
+// wholeNumber refuses other forms of a number, because they would be other ids of the same user.
 func wholeNumber(n json.Number) (string, error) {
 	digits := strings.TrimPrefix(n.String(), "-")
 	switch {
@@ -51,7 +51,7 @@ func wholeNumber(n json.Number) (string, error) {
 	return n.String(), nil
 }
 
-// wholeFloat refuses floats so large that several whole numbers become one: that would be several users.
+// wholeFloat refuses floats so large that several whole numbers, of several users, become one.
 func wholeFloat(rv reflect.Value) (string, error) {
 	bits := 53
 	if rv.Kind() == reflect.Float32 {

@@ -17,10 +17,10 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// One user calls the example app at full speed, beside others at a fixed rate: it costs Redis a call a second.
-// How long the others wait is logged, and not asserted: on few cores that is mostly a wait for the CPU. So
-// three situations alternate: nobody else calls; somebody calls a route without limits at full speed, which
-// takes the same CPU but for the limiter's part; the abuser calls.
+// One user calls the example app at full speed, beside others at a fixed rate. The abuser costs Redis one
+// call a second. How long the others wait is logged and not asserted: on few cores that is mostly a wait for
+// the CPU. So three situations alternate: nobody else calls; somebody calls a route without limits at full
+// speed, which takes the same CPU except for the limiter's part; the abuser calls.
 func TestAHotAbuserHardlyAsksRedis(t *testing.T) {
 	const (
 		phase   = 250 * time.Millisecond

@@ -1,36 +1,36 @@
 -- admit.lua: decide one request against budgets of all forms, all or none.
 --
--- KEYS[i]  one budget each, in the order in which a refusal is told; on a Cluster all share a slot. Its form:
+-- KEYS[i]  one budget each; the first one that is full rejects; on a Cluster all share a slot. Forms:
 --          log    sorted set, an exact window of requests, as sliding_window.lua keeps it
 --          sum    string, a bounded window, as sums.lua describes it
---          lease  sorted set, requests under way: score = end of the lease in ms, member = request id
---          gate   string, there while the gate is closed; nothing is ever taken of it
+--          lease  sorted set, requests in progress: score = end of the lease in ms, member = request id
+--          gate   string, exists while the gate is closed; nothing is ever taken from it
 -- ARGV[1]  now_ms    as in clock.lua
 -- ARGV[2]  member    request id, the same for a repeat of this request
 -- ARGV[3…] form, window_ms, limit, cost, ttl_s of KEYS[1], of KEYS[2], …
 --          window_ms of a lease is how long it lasts unless it is renewed
---          limit     of a lease -1 is none: it is then written and not counted
---          cost      what the request takes: of a sum an amount, of which 0 never rejects; of a log so many
---                    entries, member, member:2, …; of a lease 1, whatever is said
+--          limit     of a lease: -1 means none; the lease is then written and not counted
+--          cost      what the request takes: of a sum an amount, where 0 never rejects; of a log a number of
+--                    entries (member, member:2, …); of a lease always 1
 --
 -- Reply: now_ms, and three integers a budget, in the order of KEYS.
 --   admitted: {1, used, 0} for each; used includes this request.
---   rejected: the same for those that have room, without this request, and
---             {0, used, retry_after_ms} for the first that has none, which ends the reply.
---             -1 for retry_after_ms: the cost is above the whole limit, and will never pass.
+--   rejected: the same for budgets with room, without this request, and then
+--             {0, used, retry_after_ms} for the first full one, which ends the reply.
+--             retry_after_ms is -1 if the cost is above the whole limit and can never pass.
 --
--- All is looked at before anything is written: a key of another type fails the whole. A rejection writes
--- nothing but the trims of logs and what a clock that came back needs (see sliding_window.lua, sums.lua).
+-- All keys are read before anything is taken: a key of another type fails the whole call. A rejection only
+-- trims logs and repairs what a clock that went back left behind (see sliding_window.lua, sums.lua).
 --
--- A member that was admitted before is admitted again and counted once: the first lease remembers it, or the
--- first log where there is no lease. The reply is then of the moment.
+-- A member that was admitted before is admitted again and counted once: the first lease remembers it, or, if
+-- there is no lease, the first log. The reply then has the present counts.
 --
 -- O(log N + expired entries) a log or lease, 61 records a sum. Redis 6.2 or newer.
 
 local member = argv[2]
-local forget = 300000 -- a request whose lease has ended may still be finished for so long
+local forget = 300000 -- ms after the end of its lease in which a request can still be finished
 
-local memory, lease -- what remembers admitted members, and if it is leases, how long they last
+local memory, lease -- the key that remembers admitted members, and, if it has leases, how long they last
 for i = 1, #keys do
   local form = argv[5 * i - 2]
   if form == 'lease' then
@@ -71,7 +71,7 @@ for i = 1, #keys do
   if admitted then retry_after = nil end
   reply[3 * i - 1], reply[3 * i], reply[3 * i + 1] = retry_after and 0 or 1, used, retry_after or 0
   if retry_after then
-    -- What is of the future becomes of now, so that the wait is true from now on.
+    -- Amounts and leases from the future become ones of now, so that the wait is true from now on.
     if back then write(key, totals[i], records[i], ttl) end
     if form == 'lease' then
       local ends = format('%d', time + window)
@@ -88,8 +88,9 @@ if admitted then
   return reply
 end
 
--- Sums come before logs, so that without the right to SET nothing is written. When memory is full, Redis
--- lets a script write that has freed some before: look has, of every log, and leases are trimmed first.
+-- Sums come before logs, so that a user without the right to SET writes nothing. When memory is full, Redis
+-- lets a script write if it has freed memory before: look has trimmed every log, and leases are trimmed
+-- first.
 if lease then call('ZREMRANGEBYSCORE', memory, '0', format('%d', time - forget)) end
 for i = 1, #keys do
   local key, at = keys[i], 5 * i - 2

@@ -1,8 +1,8 @@
--- clock.lua: the prelude of every script that reads the time. It sets now, a Unix time in ms as text.
+-- clock.lua: the prelude of every script that reads the time. It sets now, a Unix time in ms, as text.
 --
 -- ARGV[1]  now_ms  Unix time in ms, >= 0; empty = this server's TIME, one clock for the fleet
 --
--- Redis replies to TIME with two strings, some servers of its protocol with two integers.
+-- Redis replies to TIME with two strings, some compatible servers with two integers.
 
 local now = ARGV[1]
 if now == '' then

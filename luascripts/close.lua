@@ -1,9 +1,9 @@
--- close.lua: close a gate for a time, or for longer than it is closed already.
+-- close.lua: close a gate for a time. If it is closed for longer already, leave it so.
 --
 -- KEYS[1]  string, the gate of admit.lua
 -- ARGV[1]  ms  how long, > 0
 --
--- Reply: one integer, 1, or 0 where the gate is closed for longer.
+-- Reply: one integer, 1, or 0 if the gate was closed for longer already.
 --
 -- O(1). Redis 6.2 or newer.
 

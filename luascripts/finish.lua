@@ -1,28 +1,28 @@
--- finish.lua: end an admitted request, with what it used in the end.
+-- finish.lua: end an admitted request and settle what it used.
 --
 -- KEYS[i]  one budget each, of the forms of admit.lua, in any order
 -- ARGV[1]  now_ms     as in clock.lua
 -- ARGV[2]  member     request id
--- ARGV[3]  at_ms      when it was admitted: the first value of admit.lua's reply; 0 where that got lost
+-- ARGV[3]  at_ms      when it was admitted: the first value of admit.lua's reply; 0 if that was lost
 -- ARGV[4…] form, window_ms, cost, used, ttl_s of KEYS[1], of KEYS[2], …
 --          cost       what was taken at admission
 --          used       what stays taken: of a sum an amount, of a log 0 or all; a lease always ends
 --
--- Reply: one integer: 1, or 0 for one that was not admitted or is finished already.
+-- Reply: one integer: 1, or 0 if the request was not admitted or is finished already.
 --
--- What a request did not use goes back to the slice that it was taken from, if that is still there, and
--- never more than the slice holds. What it used above its cost is taken now, whatever the limit. The first
--- lease remembers who has not finished, or the first log where there is no lease: so a repeat does nothing.
+-- The unused amount goes back to the slice that it was taken from, if that still exists, and never more than
+-- the slice holds. Usage above the cost is taken now, with any limit. The first lease, or if there is none
+-- the first log, remembers requests that are not finished, so a repeat does nothing.
 --
--- The TTL of a log goes back to what the newest remaining entry gave it (its score + window + 1 s), so that a
--- request which was rejected in the end has extended nothing. It is never lengthened.
+-- The TTL of a log goes back to that of the newest remaining entry (its score + window + 1 s), so that a
+-- rejected request extends nothing. It is never lengthened.
 --
 -- O(log N) a log or lease, 61 records a sum. Redis 6.2 or newer.
 
 local keys, argv, call = KEYS, ARGV, redis.call
 local member, admitted_at = argv[2], argv[3] + 0
 
--- give_back_to returns the total and the records without an amount that was taken in the slice of a time.
+-- give_back_to returns the total and the records without an amount that was taken in the slice of stamp.
 local function give_back_to(total, records, window, stamp, amount)
   for at = #records - 15, 1, -16 do
     local last, weight = unpack('<dd', records, at)
@@ -61,8 +61,8 @@ if lease then
   if admitted_at == 0 then admitted_at = known - argv[5 * lease] end
 end
 
--- Leases end first: a slot is free even where a sum cannot be read, and memory that is full, to which Redis
--- lets a script write that has freed some, stops no sum.
+-- Leases end first: a slot is then free even if a sum cannot be read. And when memory is full, Redis lets the
+-- script write sums, because it has freed memory before.
 for i = 1, #keys do
   if argv[5 * i - 1] == 'lease' then call('ZREM', keys[i], member) end
 end

@@ -1,4 +1,4 @@
--- group.lua: decide several requests, one after the other, each as sliding_window.lua would.
+-- group.lua: decide several requests, one after the other, each like sliding_window.lua.
 --
 -- KEYS[i]  the keys of the first request, then those of the second, …; on a Cluster all share a slot
 -- ARGV[1]  now_ms     as in clock.lua, one for all
@@ -8,9 +8,9 @@
 --
 -- Reply: an array with the reply of sliding_window.lua for each request, in their order.
 --
--- A request sees what those before it took. An error of one request, such as a key of the wrong type, is
--- the reply of all; those before it are then decided. All of them may be asked again, since a repeat
--- counts once.
+-- A request sees what the requests before it took. If one request has an error, such as a key of the wrong
+-- type, the error is the reply to all; the requests before it are decided. All may be sent again, since a
+-- repeat counts once.
 --
 -- O(log N + expired entries) a window. Redis 6.2 or newer.
 

@@ -1,9 +1,8 @@
 // Package luascripts holds the Lua scripts that decide, one .lua file each.
 //
-// Each file opens with its contract: KEYS, ARGV, reply, units, complexity. A decision is one script
-// execution: one EVALSHA, or one EVAL after it where the server does not know the script yet. What several
-// scripts need is in preludes that stand in front of them: clock.lua reads the time, decide.lua decides
-// exact logs, sums.lua keeps bounded windows.
+// Each file begins with its contract: KEYS, ARGV, reply, units, complexity. A decision is one script call:
+// one EVALSHA, and then one EVAL if the server does not know the script yet. Some scripts begin with preludes
+// that they share: clock.lua reads the time, decide.lua decides exact logs, sums.lua keeps bounded windows.
 package luascripts
 
 import (
@@ -45,7 +44,7 @@ var peek string
 //go:embed reset.lua
 var reset string
 
-// The scripts. Hash of each is the SHA-1 by which the server knows it. They are safe for concurrent use.
+// The scripts. Hash returns the SHA-1 by which the server knows a script. They are safe for concurrent use.
 var (
 	SlidingWindow = redis.NewScript(clock + decide + slidingWindow) // sliding_window.lua
 	GroupScript   = redis.NewScript(clock + decide + group)         // group.lua

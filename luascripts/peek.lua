@@ -1,14 +1,14 @@
--- peek.lua: what a request would find now, without a write.
+-- peek.lua: return what a request would find now, and write nothing.
 --
 -- KEYS[i]  one budget each, of the forms of admit.lua
 -- ARGV[1]  now_ms     as in clock.lua
 -- ARGV[2…] form, window_ms, limit of KEYS[1], of KEYS[2], …
 --
 -- Reply: three integers a budget, in the order of KEYS, for every budget:
---   {1, used, 0} where a request that takes 1 would be admitted, {0, used, retry_after_ms} where not.
+--   {1, used, 0} if a request that takes 1 would be admitted, {0, used, retry_after_ms} otherwise.
 --   used is what the budget holds now; retry_after_ms is 1 to window_ms.
 --
--- O(log N) a log or lease, of which at most one entry is read; 61 records a sum. Redis 6.2 or newer.
+-- O(log N) a log or lease, with at most one entry read; 61 records a sum. Redis 6.2 or newer.
 
 local reply = {}
 for i, key in ipairs(KEYS) do

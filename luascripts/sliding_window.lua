@@ -1,4 +1,4 @@
--- sliding_window.lua: decide one request against sliding windows, all or none.
+-- sliding_window.lua: decide one request on sliding windows, all or none.
 --
 -- KEYS[i]  sorted set, the log of one window: score = Unix time in ms, member = request id.
 --          Shortest window first; on a Cluster all of them share a slot.
@@ -11,19 +11,19 @@
 --
 -- Reply: three integers a window, in the order of KEYS.
 --   admitted: {1, count, 0} for each window; count includes this request.
---   rejected: the same for the windows that have room (count without this request), and
---             {0, count, retry_after_ms} for the first that has none, which ends the reply.
---   retry_after_ms, 1 to window_ms: until this window admits a call, if nobody else comes.
+--   rejected: the same for the windows with room (count without this request), and then
+--             {0, count, retry_after_ms} for the first full one, which ends the reply.
+--   retry_after_ms, 1 to window_ms: until this window admits a call, if no other call comes.
 --
--- A rejection writes nothing but the trim, and does not touch the keys behind the full one. One case is
--- apart: the entry to wait for is stamped in the future, since the clock has been ahead and came back.
--- All such entries of the key are then stamped anew, with now, and the TTL with them: retry_after_ms is
--- true from then on, and since they were admitted before now, nothing is admitted too early.
+-- A rejection only trims, and does not touch the keys after the full one. There is one exception: the entry
+-- to wait for has a time in the future, because the clock was ahead and went back. All such entries of the
+-- key then get the time now, and the key a new TTL. So retry_after_ms is true from then on. The entries were
+-- admitted before now, so nothing is admitted too early.
 --
--- A member that was admitted before is admitted again and counted once: a client that lost the
--- reply may send the call again.
+-- A member that was admitted before is admitted again and counted once: a client that lost the reply may send
+-- the call again.
 --
--- O(log N + expired entries) a window; at most two entries are read, but for entries of the future.
+-- O(log N + expired entries) a window; at most two entries are read, except for entries from the future.
 -- Redis 6.2 or newer.
 
 if #argv ~= 2 + 3 * #keys then

@@ -1,9 +1,9 @@
--- sums.lua: the prelude of the scripts that read bounded windows, behind clock.lua.
+-- sums.lua: the prelude of the scripts that read bounded windows, after clock.lua.
 --
 -- A bounded window is a string: the total, then a record of 16 bytes for each sixtieth of the window in which
--- something was taken, oldest first: the time of the last taking there, and how much was taken. All are
--- little-endian doubles. A record leaves with its time, so the window is late by less than a sixtieth and
--- never early, and there are at most 61.
+-- something was taken, oldest first. A record is the time of the last request there, and the amount taken.
+-- All are little-endian doubles. A record leaves the window at its time plus the window, so the window frees
+-- amounts late, by less than a sixtieth, and never early. There are at most 61 records.
 
 local pack, unpack = struct.pack, struct.unpack
 local time = now + 0
@@ -22,8 +22,8 @@ local function add(records, window, amount)
   return records .. pack('<dd', time, amount)
 end
 
--- read returns the total and the records of a window at this time. Records of the future, from before the
--- clock was set back, become one of now, and the third value says that there were any.
+-- read returns the total and the records of a window now. Records from the future, written before the clock
+-- was set back, become one record of now; the third value says that there were any.
 local function read(key, window)
   local text = redis.call('GET', key)
   if not text then return 0, '' end
@@ -42,16 +42,16 @@ local function read(key, window)
   end
   local records = string.sub(text, first, last + 15)
   if ahead > 0 then return total, add(records, window, ahead), true end
-  if records == '' then total = 0 end -- also where amounts were too large to be counted to the unit
+  if records == '' then total = 0 end -- even if amounts were too large to be counted exactly
   return total, records
 end
 
--- write keeps a window for as long as it may be asked for.
+-- write stores a window for as long as it may be needed.
 local function write(key, total, records, ttl)
   redis.call('SET', key, pack('<d', total) .. records, 'EX', ttl)
 end
 
--- wait returns the ms until so much has left, at most the window.
+-- wait returns the ms until this amount has left, at most the window.
 local function wait(records, window, amount)
   for at = 1, #records, 16 do
     local stamp, weight = unpack('<dd', records, at)

@@ -15,8 +15,8 @@ import (
 // maxFileSize is far above any real table: it has room for more than 5,000 tiers.
 const maxFileSize = 256 << 10
 
-// Load reads a tier file, which the package comment describes, up to its end or to the first byte above 256
-// KiB. The error of a failing reader is wrapped.
+// Load reads a tier file (see the package comment) to its end or to the first byte above 256 KiB. It wraps
+// the error of a failing reader.
 func Load(r io.Reader) (*Store, error) {
 	if r == nil {
 		return nil, errors.New("tiers: nil reader")
@@ -36,7 +36,7 @@ func Load(r io.Reader) (*Store, error) {
 	return s.WithUsers(f.users)
 }
 
-// hint names what may have confused the parser and is not seen in an editor.
+// hint names an invisible character that may have confused the parser.
 func hint(data []byte) string {
 	at := bytes.IndexAny(data, "\u0085\u2028\u2029")
 	if at < 0 {
@@ -46,10 +46,9 @@ func hint(data []byte) string {
 	return fmt.Sprintf(" (the file has %U, which YAML takes for a line break)", r)
 }
 
-// LoadFile reads the tier file at path as [Load] does. A symbolic link is followed. What is no regular file
-// (a directory, a pipe, a device) is refused without being opened, since to open it may block for ever. An
-// error names the path; that of the operating system is wrapped, so that errors.Is(err, fs.ErrNotExist)
-// works.
+// LoadFile reads the tier file at path like [Load]. It follows symbolic links. It refuses anything but a
+// regular file (a directory, a pipe, a device) without opening it, because opening may block for ever. Errors
+// name the path. Errors of the operating system are wrapped, so that errors.Is(err, fs.ErrNotExist) works.
 func LoadFile(path string) (*Store, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -70,10 +69,9 @@ func LoadFile(path string) (*Store, error) {
 	return s, nil
 }
 
-// file is what a tier file says. A further section is one more field: the decoder refuses fields that are not
-// here.
+// file is the content of a tier file. A new section needs a field here: the decoder refuses unknown fields.
 type file struct {
-	Fallback     yaml.Node `yaml:"fallback"` // the decoder would take a null for a field left out
+	Fallback     yaml.Node `yaml:"fallback"` // a node, because the decoder would treat null as missing
 	Tiers        table     `yaml:"tiers"`
 	userSections `yaml:",inline"`
 
@@ -81,7 +79,7 @@ type file struct {
 	users    Users // of the sections
 }
 
-// parse reads data twice: as nodes, for what the decoder resolves unseen, and then into a file.
+// parse reads data twice: as nodes, to see what the decoder resolves silently, and then into a file.
 func parse(data []byte) (f file, err error) {
 	if len(data) > maxFileSize {
 		return f, errors.New("file is larger than 256 KiB")
@@ -108,7 +106,7 @@ func parse(data []byte) (f file, err error) {
 	return f, err
 }
 
-// oneDocument checks that there is one document, and that it says what is written there.
+// oneDocument checks that there is one document, without indirections.
 func oneDocument(dec *yaml.Decoder) error {
 	var doc, second yaml.Node
 	err := decode(dec, &doc)
@@ -127,7 +125,7 @@ func oneDocument(dec *yaml.Decoder) error {
 	return direct(&doc)
 }
 
-// direct refuses a node that stands for something other than what is written there.
+// direct refuses a node whose value is not what is written there.
 func direct(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -151,8 +149,8 @@ func direct(n *yaml.Node) error {
 	return nil
 }
 
-// decode is dec.Decode with the decoder's list of errors as one. A panic of yaml.v3 on malformed input, of
-// which its history has several, is to the operator one more file that cannot be read.
+// decode is dec.Decode with the decoder's list of errors joined into one. yaml.v3 has panicked on malformed
+// input several times; such a panic becomes an error.
 func decode(dec *yaml.Decoder, into any) (err error) {
 	defer func() {
 		if recover() != nil {

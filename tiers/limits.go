@@ -10,19 +10,18 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// Unlimited as a number of [Limits] means that the tier has no such budget, and that this is meant. In a file
-// it is the word unlimited.
+// Unlimited as a number of [Limits] means that the tier deliberately has no such budget. In a file it is the
+// word unlimited.
 const Unlimited = -1
 
-// Limits are the budgets of one tier. Every window slides: a budget bounds what happens in any span of its
-// length. PerMinute and PerDay are required. Another number may be zero, which means no such budget, as
-// Unlimited does. The zero value is not valid in a table: a tier without budgets is a mistake.
+// Limits are the budgets of one tier. Every window slides: a budget bounds what is used in any span of its
+// length. PerMinute and PerDay are required. The other numbers may be zero, which means no such budget, like
+// Unlimited. The zero value is not valid in a table: a tier without budgets is a mistake.
 //
-// Of the budgets of one unit (requests, tokens or money) a longer window allows no less than a shorter one. A
-// budget that is zero or [Unlimited] is compared with none.
+// For each unit (requests, tokens or money) a longer window allows at least as much as a shorter one. A
+// budget that is zero or [Unlimited] is not compared.
 //
-// A further budget is one more field, an int or [Money]. It becomes a field of the tier file under its yaml
-// name.
+// A new budget is one more field, an int or [Money]. It becomes a field of the tier file under its yaml name.
 type Limits struct {
 	// PerMinute is the number of requests in any 60 seconds, at least 1 or Unlimited.
 	PerMinute int `yaml:"per_minute" json:"per_minute" validate:"limit"`
@@ -33,8 +32,8 @@ type Limits struct {
 	// PerMonth is the number of requests in any 30 days. 0 = no such budget.
 	PerMonth int `yaml:"per_month,omitempty" json:"per_month,omitempty" validate:"optional"`
 
-	// TokensPerMinute, TokensPerDay and TokensPerMonth are numbers of tokens, read and written by a model, in
-	// any 60 seconds, 24 hours and 30 days. 0 = no such budget. At most 2^53, about 9.0e15.
+	// TokensPerMinute, TokensPerDay and TokensPerMonth are the tokens that models read and write in any 60
+	// seconds, 24 hours and 30 days. 0 = no such budget. At most 2^53, about 9.0e15.
 	TokensPerMinute int `yaml:"tokens_per_minute,omitempty" json:"tokens_per_minute,omitempty" validate:"sum"`
 	TokensPerDay    int `yaml:"tokens_per_day,omitempty" json:"tokens_per_day,omitempty" validate:"sum"`
 	TokensPerMonth  int `yaml:"tokens_per_month,omitempty" json:"tokens_per_month,omitempty" validate:"sum"`
@@ -44,12 +43,12 @@ type Limits struct {
 	SpendPerDay   Money `yaml:"spend_per_day,omitempty" json:"spend_per_day,omitempty" validate:"sum"`
 	SpendPerMonth Money `yaml:"spend_per_month,omitempty" json:"spend_per_month,omitempty" validate:"sum"`
 
-	// Concurrent is the number of requests under way at once. 0 = no such budget.
+	// Concurrent is the number of requests in progress at once. 0 = no such budget.
 	Concurrent int `yaml:"concurrent,omitempty" json:"concurrent,omitempty" validate:"optional"`
 }
 
-// maxSum bounds the budgets of which one request may take any amount. Their use is added up in doubles, which
-// are exact up to here. Requests are counted one by one, and no count comes near it.
+// maxSum bounds budgets from which one request may take any amount. Their usage is added up in doubles, which
+// are exact up to this number. Counts of requests never get near it.
 const maxSum = 1 << 53
 
 // validate returns the validator, made once: it caches what it learns about a type.
@@ -64,8 +63,8 @@ var validate = sync.OnceValue(func() *validator.Validate {
 	return v
 })
 
-// longerAllowsNoLess compares the budgets of one unit. It does not look at those that are zero, unlimited or
-// otherwise negative.
+// longerAllowsNoLess compares the budgets of one unit. It skips those that are zero, unlimited or otherwise
+// negative.
 func longerAllowsNoLess(sl validator.StructLevel) {
 	for _, shortestFirst := range [][]string{
 		{"PerMinute", "PerHour", "PerDay", "PerMonth"},
@@ -87,8 +86,8 @@ func longerAllowsNoLess(sl validator.StructLevel) {
 	}
 }
 
-// problems says which rules l breaks: those of each number in the order of the fields, and then those between
-// them.
+// problems lists the rules that l breaks: first those of each number in the order of the fields, then those
+// between numbers.
 func (l Limits) problems() []string {
 	var problems []string
 	// Struct fails in no other way when it is given a struct.

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Money is an amount in millionths of the operator's currency unit: Money(2_500_000) is 2.50. The
-// currency has no name here: an operator uses one. The zero value is no money. The largest amount is that of
-// int64, about 9.2 million million units; arithmetic beyond it wraps around.
+// Money is an amount in millionths of the operator's currency unit: Money(2_500_000) is 2.50. The currency is
+// not named; use one currency only. The zero value is no money. The largest amount is that of int64, about
+// 9.2 million million units; arithmetic above it wraps around.
 type Money int64
 
 // unit is one unit of the currency.
@@ -29,9 +29,9 @@ func (m Money) String() string {
 // MarshalText returns what [Money.String] does. The error is nil.
 func (m Money) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText reads decimal digits with at most six decimals: 2.50, 3, 0.000125, and with a minus sign what
-// is below zero. An exponent, a plus sign, a separator or a needless zero in front is an error, and so is an
-// amount that Money cannot hold.
+// UnmarshalText reads decimal digits with at most six decimals: 2.50, 3, 0.000125; a minus sign is allowed.
+// An exponent, a plus sign, a separator or a needless leading zero is an error, and so is an amount that
+// Money cannot hold.
 func (m *Money) UnmarshalText(text []byte) error {
 	amount, err := parseMoney(string(text))
 	switch {
@@ -47,8 +47,8 @@ func (m *Money) UnmarshalText(text []byte) error {
 // MarshalJSON returns a JSON number, written as [Money.String] does. The error is nil.
 func (m Money) MarshalJSON() ([]byte, error) { return m.MarshalText() }
 
-// UnmarshalJSON reads a JSON number as [Money.UnmarshalText] does. As everywhere in encoding/json, null
-// changes nothing.
+// UnmarshalJSON reads a JSON number like [Money.UnmarshalText]. As always in encoding/json, null changes
+// nothing.
 func (m *Money) UnmarshalJSON(number []byte) error {
 	if string(number) == "null" {
 		return nil
@@ -56,12 +56,11 @@ func (m *Money) UnmarshalJSON(number []byte) error {
 	return m.UnmarshalText(number)
 }
 
-// wantMoney is what an amount has to look like, for errors.
+// wantMoney is the form of an amount, for errors.
 const wantMoney = "an amount with at most 6 decimals (2.50)"
 
-// parseMoney returns strconv.ErrSyntax for what is no amount and strconv.ErrRange for one that Money cannot
-// hold. It accepts the one spelling that nobody can read as another, but for zeros at the end of the
-// decimals.
+// parseMoney returns strconv.ErrSyntax for text that is not an amount and strconv.ErrRange for an amount that
+// Money cannot hold. It accepts only one spelling of an amount, except for zeros at the end of the decimals.
 func parseMoney(text string) (Money, error) {
 	number, negative := strings.CutPrefix(text, "-")
 	units, decimals, point := strings.Cut(number, ".")

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Tier names a class of users that share the same limits. Letters of any script, digits, punctuation, symbols
-// and plain spaces between them make a name. A character that does not show, or that looks like a plain space
-// and is another, does not: see [NewStore]. Names are compared byte by byte. "Pro" is not "pro", and nothing
-// is normalised: é as one character (Unicode's form NFC) and é as e with a combining accent (NFD) are two
-// tiers. Write names in one form everywhere.
+// Tier names a class of users with the same limits. A name may have letters of any script, digits,
+// punctuation, symbols and plain spaces between them. It may not have invisible characters or other spaces:
+// see [NewStore]. Names are compared byte by byte. "Pro" is not "pro", and nothing is normalised: é as one
+// character (Unicode's form NFC) and é as e with a combining accent (NFD) are two tiers. Write names in one
+// form everywhere.
 type Tier string
 
 // The tiers of [Default]. A table may name others.
@@ -21,8 +21,8 @@ const (
 	Enterprise Tier = "enterprise"
 )
 
-// brokenRule returns what is wrong with a name, or "". A name has to be what a reader sees: two names that
-// look the same and are not would send users to the fallback unnoticed.
+// brokenRule returns what is wrong with a name, or "". If two different names looked the same, users could
+// get the fallback unnoticed.
 func brokenRule(name string) string {
 	switch {
 	case name == "":
@@ -46,22 +46,20 @@ func brokenRule(name string) string {
 	return ""
 }
 
-// hidden reports a character that does not show, or that looks like a plain space (U+0020) and is not.
-// IsPrint already refuses controls, format characters, other spaces, private use and what Unicode has not
-// assigned.
+// hidden reports an invisible character, or one that looks like a plain space (U+0020) but is not. IsPrint
+// already refuses controls, format characters, other spaces, private use and unassigned characters.
 func hidden(r rune) bool {
 	return !unicode.IsPrint(r) ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || blank(r)
 }
 
-// blank reports the letters, marks and symbols that are drawn as nothing although no property of Unicode says
-// so.
+// blank reports letters, marks and symbols that are drawn as nothing, although no Unicode property says so.
 func blank(r rune) bool {
 	switch r {
 	case '\u2800', // braille pattern of no dots
 		'\u2d7f',                   // Tifinagh joiner
 		'\u303f',                   // ideographic half fill space
-		'\ufffc',                   // stands for an object that is not there
+		'\ufffc',                   // placeholder for a missing object
 		'\U0001107f',               // Brahmi number joiner
 		'\U00013441', '\U00013442', // Egyptian blanks
 		'\U00016fe4', // Khitan filler

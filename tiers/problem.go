@@ -12,13 +12,13 @@ import (
 const (
 	// maxProblems bounds how many problems an error lists, whatever the size of the table.
 	maxProblems = 8
-	// maxShown bounds how many bytes of a name or value an error repeats: a file may hold one that fills it.
+	// maxShown bounds how many bytes of a name or value an error repeats: one of them may fill the whole file.
 	maxShown = 80
 	// maxLine bounds what an error repeats of the YAML parser's messages.
 	maxLine = 300
 )
 
-// problem is what is wrong at a place in a tier file.
+// problem is an error at a place in a tier file.
 type problem struct {
 	line int
 	path string // "free.per_day", or ""; see in
@@ -37,7 +37,7 @@ func problemAt(n *yaml.Node, format string, args ...any) error {
 	return &problem{line: n.Line, text: fmt.Sprintf(format, args...)}
 }
 
-// in adds the key of a value to the value's problem. It returns any other error, and nil, as it is.
+// in adds the key of a value to the value's problem. It returns other errors, and nil, unchanged.
 func in(key string, err error) error {
 	p, ok := errors.AsType[*problem](err)
 	switch {
@@ -51,7 +51,7 @@ func in(key string, err error) error {
 	return p
 }
 
-// joined makes one error, on one line, of at least one problem.
+// joined returns one error, on one line, for one or more problems.
 func joined(problems []string) error {
 	if more := len(problems) - maxProblems; more > 0 {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more", more))
@@ -59,8 +59,7 @@ func joined(problems []string) error {
 	return errors.New("tiers: " + strings.Join(problems, "; "))
 }
 
-// show returns s as an error repeats it: as it stands where that is readable, quoted where it is not, and
-// never long.
+// show returns s for an error: as it is if that is readable, quoted otherwise, and never long.
 func show(s string) string {
 	quoted := quote(s)
 	if bare := quoted[1 : len(quoted)-1]; bare != "" && bare == strings.TrimSpace(clip(s, maxShown)) {
@@ -69,7 +68,7 @@ func show(s string) string {
 	return quoted
 }
 
-// showNode returns what stands at n: a scalar as it is written, a collection by its kind.
+// showNode returns the value of n for an error: a scalar as it is written, a collection by its kind.
 func showNode(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -84,8 +83,8 @@ func showNode(n *yaml.Node) string {
 	return show(n.Value)
 }
 
-// quote returns s in Go's quotes, shortened. A character that does not show is escaped, a space at an end can
-// be seen.
+// quote returns s in Go's quotes, shortened. Invisible characters are escaped, and a space at an end is
+// visible.
 func quote(s string) string {
 	if strings.ContainsFunc(s, hidden) {
 		return strconv.QuoteToASCII(clip(s, maxShown))
@@ -93,7 +92,7 @@ func quote(s string) string {
 	return strconv.Quote(clip(s, maxShown))
 }
 
-// oneLine returns text, which may repeat what a file says, as one line that shows every character of it.
+// oneLine returns text, which may quote the file, as one line with every character visible.
 func oneLine(text string) string {
 	var b strings.Builder
 	for _, r := range clip(text, maxLine) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Store is a table of tiers. It never changes, so it is safe for concurrent use. Build one with [NewStore],
-// [Load], [LoadFile] or [Default]; the zero value knows no tier and grants nothing.
+// Store is a table of tiers. It never changes, so it is safe for concurrent use. Make one with [NewStore],
+// [Load], [LoadFile] or [Default]; the zero value has no tier and admits nothing.
 type Store struct {
 	fallback Tier
 	table    map[Tier]Limits
@@ -28,12 +28,11 @@ func Default() *Store {
 // fallback is not in the table, or if a tier's name
 //
 //   - is empty, is not UTF-8, or begins or ends with a space;
-//   - has a character that does not show (zero width, bidirectional control, byte order mark, variation
-//     selector, tag, filler, control, private use, not assigned in Go's Unicode tables) or a space other than
-//     U+0020;
+//   - has an invisible character (zero width, bidirectional control, byte order mark, variation selector,
+//     tag, filler, control, private use, not assigned in Go's Unicode tables) or a space other than U+0020;
 //   - has a combining mark with nothing before it to combine with.
 //
-// The error lists the problems sorted by tier. It names a character that does not show by its code point.
+// The error lists the problems sorted by tier. It names an invisible character by its code point.
 func NewStore(fallback Tier, table map[Tier]Limits) (*Store, error) {
 	s := &Store{fallback: fallback, table: maps.Clone(table)}
 	if problems := s.problems(); len(problems) > 0 {
@@ -56,7 +55,7 @@ func (s *Store) Tiers() []Tier { return slices.Sorted(maps.Keys(s.table)) }
 // Fallback returns the tier whose limits an unknown tier gets.
 func (s *Store) Fallback() Tier { return s.fallback }
 
-// problems says what is wrong with the table, tier by tier, and then with the fallback.
+// problems lists what is wrong with the table, tier by tier, and then with the fallback.
 func (s *Store) problems() []string {
 	var problems []string
 	for _, t := range s.Tiers() {

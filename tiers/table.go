@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// table is the mapping of tiers in a file. Like [Limits] it reads its entries itself: the decoder's own
-// errors would not name the tier, and a node that is decoded on its own forgets KnownFields.
+// table is the mapping of tiers in a file. Like [Limits] it reads its entries itself: the decoder's errors
+// would not name the tier, and a node that is decoded alone ignores KnownFields.
 type table map[Tier]Limits
 
 func (t *table) UnmarshalYAML(n *yaml.Node) error {
@@ -26,11 +26,11 @@ func (t *table) UnmarshalYAML(n *yaml.Node) error {
 	})
 }
 
-// UnmarshalYAML reads the budgets of one tier as strictly as [Load] does. It checks each number by itself,
-// and not the rules between them, nor that the required ones are there; [NewStore] does.
+// UnmarshalYAML reads the budgets of one tier as strictly as [Load]. It checks each number alone. [NewStore]
+// checks the rules between numbers, and that the required ones are there.
 func (l *Limits) UnmarshalYAML(n *yaml.Node) error { return readFields(n, reflect.ValueOf(l).Elem()) }
 
-// readFields reads a mapping into the fields of a struct, those of embedded structs too.
+// readFields reads a mapping into the fields of a struct, including those of embedded structs.
 func readFields(n *yaml.Node, into reflect.Value) error {
 	return entries(n, "want a mapping of limits", func(key, value *yaml.Node) (err error) {
 		var names []string
@@ -57,8 +57,7 @@ func readFields(n *yaml.Node, into reflect.Value) error {
 	})
 }
 
-// entries calls visit for each entry of a mapping, whose keys have to be distinct strings, up to the first
-// error.
+// entries calls visit for each entry of a mapping, up to the first error. The keys must be distinct strings.
 func entries(n *yaml.Node, want string, visit func(key, value *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return problemAt(n, "%s, got %s", want, showNode(n))
@@ -80,8 +79,8 @@ func entries(n *yaml.Node, want string, visit func(key, value *yaml.Node) error)
 	return nil
 }
 
-// limitAt returns the number at n, which parse understands, or Unlimited for that word. Only the word may be
-// quoted, since in JSON it has to be.
+// limitAt returns the number at n, read by parse, or Unlimited for that word. Only the word may be quoted,
+// because in JSON it must be.
 func limitAt[T int | Money](n *yaml.Node, parse func(string) (T, error), most T, want string) (T, error) {
 	if n.Kind == yaml.ScalarNode && n.Value == "unlimited" {
 		return Unlimited, nil
@@ -99,8 +98,8 @@ func limitAt[T int | Money](n *yaml.Node, parse func(string) (T, error), most T,
 	return limit, nil
 }
 
-// parseCount returns the errors that parseMoney does. It accepts the one spelling of a whole number that
-// nobody can read as another: 010 and 5e3 are not it.
+// parseCount returns the same errors as parseMoney. It accepts only one spelling of a whole number: not 010
+// or 5e3.
 func parseCount(text string) (int, error) {
 	count, err := strconv.Atoi(text)
 	if err == nil && strconv.Itoa(count) != text {

@@ -10,15 +10,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// userSections are the sections of a tier file for single users. They are nodes, since the decoder would take
-// a null for a section left out.
+// userSections are the sections of a tier file for single users. They are nodes, because the decoder would
+// treat null as a missing section.
 type userSections struct {
 	Overrides yaml.Node `yaml:"overrides"`
 	Allow     yaml.Node `yaml:"allow"`
 	Deny      yaml.Node `yaml:"deny"`
 }
 
-// read reads the sections. It checks each id and each number by itself; [Store.WithUsers] checks the rest.
+// read reads the sections. It checks each id and each number alone; [Store.WithUsers] checks the rest.
 func (s *userSections) read() (u Users, err error) {
 	named := make(namedUsers)
 	if n := &s.Overrides; !n.IsZero() {
@@ -35,14 +35,14 @@ func (s *userSections) read() (u Users, err error) {
 	return u, nil
 }
 
-// namedUsers are the sections in which users were named, by id.
+// namedUsers has the section in which each user was named, by id.
 type namedUsers map[string]string
 
 // overrides reads the mapping of users.
 func (named namedUsers) overrides(n *yaml.Node) (map[string]Override, error) {
 	all := make(map[string]Override)
 	if n.Kind == yaml.MappingNode {
-		for i := 0; i < len(n.Content); i += 2 { // what entries finds has the id in its path, seen or not
+		for i := 0; i < len(n.Content); i += 2 { // before entries, whose errors have the id in their path
 			if rule := brokenID(n.Content[i].Value); rule != "" {
 				return nil, problemAt(n.Content[i], "%s", rule)
 			}
@@ -58,7 +58,7 @@ func (named namedUsers) overrides(n *yaml.Node) (map[string]Override, error) {
 	return all, err
 }
 
-// list reads a list of users, or nothing where the section is not there.
+// list reads a list of users, or nothing if there is no such section.
 func (named namedUsers) list(n *yaml.Node, section string) (ids []string, err error) {
 	if n.IsZero() {
 		return nil, nil
@@ -85,7 +85,7 @@ func (named namedUsers) list(n *yaml.Node, section string) (ids []string, err er
 // maxUserID bounds the length of a user's id, in bytes. An id of OpenID Connect has at most 255.
 const maxUserID = 256
 
-// brokenID returns what is wrong with a user's id, or "". An operator has to see whom a section names.
+// brokenID returns what is wrong with a user's id, or "". An operator must see whom a section names.
 func brokenID(id string) string {
 	rule := brokenRule(id)
 	if len(id) > maxUserID {
@@ -97,13 +97,13 @@ func brokenID(id string) string {
 	return fmt.Sprintf("id %+q %s", clip(id, maxShown), rule)
 }
 
-// rfc3339 returns the pattern of what timeAt takes, made once. time.Parse takes more: hours of one digit, a
-// comma before the fraction, zones of 24 hours and more.
+// rfc3339 returns the pattern of times that timeAt accepts, made once. time.Parse accepts more: hours of one
+// digit, a comma before the fraction, zones of 24 hours and more.
 var rfc3339 = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 })
 
-// timeAt returns the moment at n. It may be quoted, since in JSON it has to be.
+// timeAt returns the time at n. It may be quoted, because in JSON it must be.
 func timeAt(n *yaml.Node) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || !rfc3339().MatchString(n.Value) {

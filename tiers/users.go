@@ -7,29 +7,28 @@ import (
 	"time"
 )
 
-// Users are the exceptions of a table: users who get something else than their tier. They are named by the id
-// that the program knows them by. The zero value is no exception.
+// Users are the exceptions of a table: users whose limits are not those of their tier. They are named by the
+// id that the program uses. The zero value has no exceptions.
 type Users struct {
-	// Overrides are limits in place of those of the user's tier.
+	// Overrides are limits that replace those of the user's tier.
 	Overrides map[string]Override
-	// Allow are users who meet no budget of the table.
+	// Allow are users without budgets of this table.
 	Allow []string
 	// Deny are users who are refused.
 	Deny []string
 }
 
-// Override are the limits of one user until a moment. After it the limits of the user's tier count again, so
-// that nobody has to remember to take it back.
+// Override has the limits of one user until a given time. After that the limits of the user's tier apply
+// again, so nobody has to remember to remove it.
 type Override struct {
 	Limits
 	// Until is required. In a file it is a time with a zone, as in RFC 3339.
 	Until time.Time `yaml:"until" json:"until"`
 }
 
-// WithUsers returns the table with these users in place of those that it has. It fails if an override breaks
-// the rules of [Limits] or does not end, if an id is longer than 256 bytes or breaks the rules that
-// [NewStore] has for names of tiers, and if an id is there twice, on one list or on two. Times are kept in
-// UTC.
+// WithUsers returns the table with these users instead of its own. It fails if an override breaks the rules
+// of [Limits] or has no end; if an id is longer than 256 bytes or breaks the rules of [NewStore] for names of
+// tiers; and if an id is there twice, in one section or in two. Times are kept in UTC.
 func (s *Store) WithUsers(u Users) (*Store, error) {
 	if problems := u.problems(); len(problems) > 0 {
 		return nil, joined(problems)
@@ -38,20 +37,20 @@ func (s *Store) WithUsers(u Users) (*Store, error) {
 	with.users = Users{maps.Clone(u.Overrides), slices.Sorted(slices.Values(u.Allow)),
 		slices.Sorted(slices.Values(u.Deny))}
 	for id, o := range with.users.Overrides {
-		o.Until = o.Until.Round(0).UTC() // one moment is one value, so that tables can be compared
+		o.Until = o.Until.Round(0).UTC() // one value per point in time, so that tables can be compared
 		with.users.Overrides[id] = o
 	}
 	return &with, nil
 }
 
-// Users returns the exceptions of the table. They are the caller's own.
+// Users returns a copy of the exceptions of the table.
 func (s *Store) Users() Users {
 	return Users{maps.Clone(s.users.Overrides), slices.Clone(s.users.Allow), slices.Clone(s.users.Deny)}
 }
 
-// LookupUser returns the limits of a user of tier t at a moment: those of an override that is not over, no
-// limits if the user is allowed, and otherwise those of the tier, as Lookup does. It does not look at who is
-// denied. It allocates nothing.
+// LookupUser returns the limits of a user of tier t at a given time: those of an override that has not ended,
+// no limits if the user is allowed, and otherwise those of Lookup. It ignores the deny list. It allocates
+// nothing.
 func (s *Store) LookupUser(user string, t Tier, at time.Time) Limits {
 	if o, ok := s.users.Overrides[user]; ok && at.Before(o.Until) {
 		return o.Limits
@@ -62,14 +61,14 @@ func (s *Store) LookupUser(user string, t Tier, at time.Time) Limits {
 	return s.Lookup(t)
 }
 
-// Excepts tells whether a user has an override, be it over, or is allowed: for everybody else LookupUser is
-// Lookup.
+// Excepts reports whether a user has an override, even an ended one, or is allowed. For all other users
+// LookupUser equals Lookup.
 func (s *Store) Excepts(user string) bool {
 	_, ok := s.users.Overrides[user]
 	return ok || has(s.users.Allow, user)
 }
 
-// Denies tells whether a user is to be refused.
+// Denies reports whether a user is on the deny list.
 func (s *Store) Denies(user string) bool { return has(s.users.Deny, user) }
 
 func has(sorted []string, user string) bool {
@@ -77,10 +76,10 @@ func has(sorted []string, user string) bool {
 	return found
 }
 
-// problems says what is wrong, list by list and sorted by user.
+// problems lists what is wrong, section by section and sorted by user.
 func (u Users) problems() (problems []string) {
 	overridden := slices.Sorted(maps.Keys(u.Overrides))
-	first := make(map[string]string) // the list on which an id was met first
+	first := make(map[string]string) // the section where an id was met first
 	for _, list := range []struct {
 		name string
 		ids  []string

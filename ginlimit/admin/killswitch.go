@@ -37,15 +37,14 @@ type setting struct {
 	off        *time.Timer
 }
 
-// killSwitch holds the limiter's switch for as long as a setting lasts. The zero value, but for its limiter,
-// is off.
+// killSwitch keeps the limiter's kill switch on while a setting lasts. The zero value with a limiter is off.
 type killSwitch struct {
 	limiter *ginlimit.Limiter
 	mu      sync.Mutex
 	set     *setting // nil: not switched off by these routes
 }
 
-// turnOn switches all limits off until s ends, in place of a setting before.
+// turnOn switches all limits off until s ends. It replaces an earlier setting.
 func (k *killSwitch) turnOn(s *setting, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +54,7 @@ func (k *killSwitch) turnOn(s *setting, d time.Duration) {
 	k.limiter.SetDisabled(true)
 }
 
-// turnOff ends what these routes or the program have switched off.
+// turnOff switches limits on again, whether these routes or SetDisabled switched them off.
 func (k *killSwitch) turnOff() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -63,7 +62,7 @@ func (k *killSwitch) turnOff() {
 	k.limiter.SetDisabled(false)
 }
 
-// expire ends a setting, unless another one has taken its place while the timer fired.
+// expire ends a setting, unless another one has replaced it while the timer fired.
 func (k *killSwitch) expire(s *setting) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,10 +88,10 @@ type state struct {
 	Reason    *string    `json:"reason"`
 	SetBy     *string    `json:"set_by"`
 	ExpiresAt *time.Time `json:"expires_at"`
-	ExpiresIn int        `json:"expires_in"` // seconds, rounded up; 0 where nothing expires
+	ExpiresIn int        `json:"expires_in"` // seconds, rounded up; 0 if nothing expires
 }
 
-// state tells what holds now. Where the limiter is off by other means, only that is known.
+// state returns the present state. If something else switched the limits off, only On is known.
 func (k *killSwitch) state() state {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// problem is the error object that the limiter's own answers have. Its text never holds what failed inside.
+// problem is the error object of the limiter's own answers. Its text never holds an inner error.
 type problem struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -15,7 +15,7 @@ type problem struct {
 	Code    string  `json:"code"`
 }
 
-// invalid answers 400 about a parameter, or about the body where param is empty.
+// invalid answers 400 about a parameter, or about the body if param is empty.
 func invalid(c *gin.Context, param, message string) {
 	p := problem{Message: message, Type: "invalid_request_error", Code: "invalid_request"}
 	if param != "" {
@@ -24,7 +24,7 @@ func invalid(c *gin.Context, param, message string) {
 	c.AbortWithStatusJSON(http.StatusBadRequest, gin.H{"error": p})
 }
 
-// unavailable answers 503 where the store failed.
+// unavailable answers 503 after an error of the store.
 func unavailable(c *gin.Context, message string, err error) {
 	if c.Request.Context().Err() == nil { // otherwise the client has left, and nothing failed
 		slog.ErrorContext(c.Request.Context(), message, "error", err)

@@ -11,8 +11,8 @@ import (
 // maxValues bounds how often a parameter may be given.
 const maxValues = 16
 
-// query returns the parameters of a request, or answers 400: a misspelt one would quietly mean the default.
-// The user must be there, and only windows may be repeated.
+// query returns the parameters of a request, or answers 400: without that, a misspelt name would mean the
+// default. The user is required, and only windows may be repeated.
 func (r *routes) query(c *gin.Context, known ...string) (url.Values, bool) {
 	q, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {

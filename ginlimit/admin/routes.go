@@ -17,8 +17,8 @@ const DefaultMaxExpiry = time.Hour
 // Option adjusts Routes.
 type Option func(*routes)
 
-// WithTiers sets the table that usage is compared with. Give it the table of the middleware. The default is
-// tiers.Default(). It panics on nil.
+// WithTiers sets the table with the limits for GET /usage. Give it the table of the middleware. The default
+// is tiers.Default(). It panics on nil.
 func WithTiers(table *tiers.Store) Option {
 	if table == nil {
 		panic("admin: WithTiers: table is nil")
@@ -26,7 +26,7 @@ func WithTiers(table *tiers.Store) Option {
 	return WithLiveTiers(fixed{table})
 }
 
-// WithLiveTiers takes that table from src at each request, in place of WithTiers. It panics on nil.
+// WithLiveTiers takes that table from src at each request, instead of WithTiers. It panics on nil.
 func WithLiveTiers(src ginlimit.TierSource) Option {
 	if src == nil {
 		panic("admin: WithLiveTiers: source is nil")
@@ -39,8 +39,8 @@ type fixed struct{ table *tiers.Store }
 
 func (f fixed) Store() *tiers.Store { return f.table }
 
-// WithMaxExpiry sets how long the kill switch may be on at most, DefaultMaxExpiry unless given. It panics on
-// less than a second.
+// WithMaxExpiry sets the longest time that the kill switch may be on; the default is DefaultMaxExpiry. It
+// panics on less than a second.
 func WithMaxExpiry(d time.Duration) Option {
 	if d < time.Second {
 		panic(fmt.Sprintf("admin: WithMaxExpiry: %v is less than a second", d))
@@ -48,8 +48,8 @@ func WithMaxExpiry(d time.Duration) Option {
 	return func(r *routes) { r.maxExpiry = d }
 }
 
-// WithActor sets how a request's operator is called in the log, such as by the name that the authentication
-// before it has stored. The default is the address of the peer, c.RemoteIP. It panics on nil.
+// WithActor sets the function that names a request's operator in the log, for example by what the
+// authentication middleware stored. The default is the address of the peer, c.RemoteIP. It panics on nil.
 func WithActor(actor func(c *gin.Context) string) Option {
 	if actor == nil {
 		panic("admin: WithActor: actor is nil")
@@ -67,8 +67,8 @@ type routes struct {
 }
 
 // Routes mounts the routes of the package comment on g, for the limiter l. They show and reset the budgets of
-// l's scope. Mount them once for a limiter: two groups would know of each other's kill switch only that it is
-// on. It panics on nil arguments.
+// l's scope. Mount them once per limiter: of a kill switch that another group turned on they would know
+// neither reason nor expiry. It panics on nil arguments.
 func Routes(g gin.IRouter, l *ginlimit.Limiter, opts ...Option) {
 	if g == nil || reflect.ValueOf(g).Kind() == reflect.Pointer && reflect.ValueOf(g).IsNil() {
 		panic("admin: Routes: router is nil")

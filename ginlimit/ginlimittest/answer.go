@@ -10,10 +10,10 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 )
 
-// Answer is what a handler has answered. Its assertions end the test where they do not hold.
+// Answer is the answer of a handler. If one of its assertions does not hold, the test ends.
 type Answer struct {
 	*http.Response
-	Text string // the body, which was read
+	Text string // the body, already read
 	t    T
 }
 
@@ -24,8 +24,8 @@ func Do(t T, h http.Handler, r *http.Request) Answer {
 	return Answer{w.Result(), w.Body.String(), t}
 }
 
-// Admitted asserts that the limiter let the request pass, whatever the handler said, and what
-// X-RateLimit-Remaining tells.
+// Admitted asserts that the limiter admitted the request, whatever the handler answered, and the value of
+// X-RateLimit-Remaining.
 func (a Answer) Admitted(remaining int) Answer {
 	a.t.Helper()
 	if a.refused() {
@@ -34,7 +34,7 @@ func (a Answer) Admitted(remaining int) Answer {
 	return a.HasHeader(ginlimit.HeaderRemaining, strconv.Itoa(remaining))
 }
 
-// refused tells whether a limiter has answered: its codes are in every body but Anthropic's.
+// refused reports whether a limiter has answered: it sets no remaining budget on its own 503, 401 and 400.
 func (a Answer) refused() bool {
 	switch a.StatusCode {
 	case http.StatusTooManyRequests:
@@ -45,9 +45,9 @@ func (a Answer) refused() bool {
 	return false
 }
 
-// Rejected asserts that the window ("minute", "day", "tokens-minute", "concurrent") has rejected the request:
-// the status 429, a Retry-After of whole seconds, no-store, nothing remaining, and in the headers or the body
-// the window's name, with a scope's as "images:day" in ProblemBody. It returns how long to wait.
+// Rejected asserts that this window ("minute", "day", "tokens-minute", "concurrent") rejected the request:
+// status 429, a Retry-After of whole seconds, no-store, nothing remaining, and the window's name in the
+// headers or the body (in ProblemBody with the scope, "images:day"). It returns how long to wait.
 func (a Answer) Rejected(window string) (wait time.Duration) {
 	a.t.Helper()
 	if a.StatusCode != http.StatusTooManyRequests {
@@ -71,7 +71,7 @@ func (a Answer) Rejected(window string) (wait time.Duration) {
 	return time.Duration(seconds) * time.Second
 }
 
-// window is the one that rejected, or "" where the answer does not say.
+// window is the window that rejected, or "" if the answer does not say.
 func (a Answer) window() string {
 	if name := a.Header.Get(ginlimit.HeaderWindow); name != "" {
 		return name
@@ -80,14 +80,14 @@ func (a Answer) window() string {
 		Window   string   `json:"window"`
 		Violated []string `json:"violated-policies"`
 	}
-	_ = json.Unmarshal([]byte(a.Text), &body) // whatever is not there is not said
+	_ = json.Unmarshal([]byte(a.Text), &body) // on an error the fields stay empty
 	if body.Window == "" && len(body.Violated) > 0 {
 		return body.Violated[0]
 	}
 	return body.Window
 }
 
-// HasHeader asserts that the header stands there once, with this value.
+// HasHeader asserts that the answer has the header once, with this value.
 func (a Answer) HasHeader(name, value string) Answer {
 	a.t.Helper()
 	if got := a.Header.Values(name); len(got) != 1 || got[0] != value {
@@ -96,7 +96,7 @@ func (a Answer) HasHeader(name, value string) Answer {
 	return a
 }
 
-// HasCode asserts the code of an error body, DefaultBody's or ProblemBody's: "daily_limit_exceeded".
+// HasCode asserts the code of a body by DefaultBody or ProblemBody, such as "daily_limit_exceeded".
 func (a Answer) HasCode(code string) Answer {
 	a.t.Helper()
 	var body struct {

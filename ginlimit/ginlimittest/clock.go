@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Clock is a time that stands still until a test moves it. It begins at noon of 2026-01-01, UTC. It is safe
-// for concurrent use.
+// Clock is a clock that only a test moves. It begins at 2026-01-01, 12:00 UTC. It is safe for concurrent use.
 type Clock struct{ ns atomic.Int64 }
 
-// NewClock returns a clock, for ginlimit.WithClock of a limiter of your own.
+// NewClock returns a clock, for ginlimit.WithClock of your own limiter.
 func NewClock() *Clock {
 	c := &Clock{}
 	c.ns.Store(time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC).UnixNano())

@@ -1,5 +1,5 @@
-// Package ginlimittest helps to test your own handlers behind a limiter: a limiter in a known state, on a
-// clock that the test moves, and assertions on what comes back. There is no Redis and no sleeping:
+// Package ginlimittest helps to test your handlers behind a limiter. It has a limiter in a known state, with
+// a clock that the test moves, and assertions on answers. It needs no Redis and no sleeps:
 //
 //	limits := ginlimittest.New(t)
 //	router := newRouter(limits.Limiter) // yours, with ginlimit.New in it
@@ -17,21 +17,21 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 )
 
-// T is what the helpers need of a test; *testing.T and *testing.B have it.
+// T is what the helpers need from a test; *testing.T and *testing.B implement it.
 type T interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Limiter is a memory limiter on a clock of its own. Hand its Limiter to ginlimit.New.
+// Limiter is a memory limiter with its own clock. Pass its field Limiter to ginlimit.New.
 type Limiter struct {
 	*ginlimit.Limiter
 	Clock *Clock
 	t     T
 }
 
-// New returns a limiter of which nothing was taken. It does not look at RATE_LIMIT_DISABLED; SetDisabled
-// works. Options are for more, but WithClock would part it from its Clock.
+// New returns a limiter from which nothing was taken. It ignores RATE_LIMIT_DISABLED; SetDisabled works. You
+// may pass further options, but not WithClock: the limiter would no longer use its Clock.
 func New(t T, opts ...ginlimit.LimiterOption) *Limiter {
 	clock := NewClock()
 	all := []ginlimit.LimiterOption{
@@ -40,14 +40,14 @@ func New(t T, opts ...ginlimit.LimiterOption) *Limiter {
 	return &Limiter{ginlimit.NewMemoryLimiter(append(all, opts...)...), clock, t}
 }
 
-// Scope returns the limiter of a scope, on the same clock, for a budget of WithScope or of a limiter's Scope.
+// Scope returns the limiter of a scope, with the same clock, for a budget of WithScope or Limiter.Scope.
 func (l *Limiter) Scope(name string) *Limiter {
 	return &Limiter{l.Limiter.Scope(name), l.Clock, l.t}
 }
 
-// Take takes n requests of a user, now, whatever the limits are. Without windows they are taken of the minute
-// and the day. The user is as resolvers name it, and an address as "ip/203.0.113.7" cannot be taken for a
-// caller of ByClientIP: let it make its requests. Windows of WithBoundedWindows are kept apart, too.
+// Take takes n requests of a user now, with any limits. Without windows it takes them from the minute and the
+// day. The user is the id that the resolver returns; an id such as "ip/203.0.113.7" is the caller of
+// ByClientIP, not another user with that name. It does not take from windows of WithBoundedWindows.
 func (l *Limiter) Take(userID string, n int, windows ...time.Duration) {
 	l.t.Helper()
 	if len(windows) == 0 {

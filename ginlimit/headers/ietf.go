@@ -18,10 +18,10 @@ const (
 //	RateLimit-Policy: "minute";q=5;w=60, "day";q=100;w=86400
 //	RateLimit: "minute";r=4;t=60, "day";r=99;t=86400
 //
-// RateLimit-Policy lists all budgets of the caller's tier, RateLimit those that this request was decided
-// against. A scope's budget is called "images:minute", with the scope in query escapes. The quota unit qu is
-// "tokens", "spend" (in millionths) or "concurrent-requests" where it is not requests. Numbers above fifteen
-// digits, which structured fields do not have, are told as the largest that they have.
+// RateLimit-Policy lists all budgets of the caller's tier; RateLimit lists those on which this request was
+// decided. A scope's budget is called "images:minute", with the scope query-escaped. The quota unit qu is
+// "tokens", "spend" (in millionths) or "concurrent-requests"; it is missing for requests. Structured fields
+// have at most fifteen digits; a larger number is written as the largest one.
 var IETF = New(writeIETF, RateLimitPolicy, RateLimit)
 
 // maxInteger is the largest integer of structured fields (RFC 9651, section 3.3.1).
@@ -56,8 +56,8 @@ func writeIETF(h http.Header, r Response) {
 	setList(h, RateLimit, limits)
 }
 
-// PolicyName is the name of a budget among all of a response: "minute", or "images:minute" where it has a
-// scope, which stands in query escapes.
+// PolicyName is the unique name of a budget in a response: "minute", or with a scope "images:minute". The
+// scope is query-escaped.
 func PolicyName(b Budget) string {
 	if b.Scope == "" {
 		return b.Name
@@ -67,14 +67,14 @@ func PolicyName(b Budget) string {
 
 func integer(n int) int64 { return min(max(0, int64(n)), maxInteger) }
 
-// setList sets a field, which is missing where its list is empty (RFC 9651, section 3.1).
+// setList sets a field, or removes it if its list is empty (RFC 9651, section 3.1).
 func setList(h http.Header, name string, list httpsfv.List) {
 	if len(list) == 0 {
 		h.Del(name)
 		return
 	}
 	value, err := httpsfv.Marshal(list)
-	if err != nil { // a dialect's user named a window in characters that no string has
+	if err != nil { // a caller of the dialect named a window in characters that no string may have
 		h.Del(name)
 		return
 	}

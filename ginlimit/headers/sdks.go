@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// RetryAfterMS is the header of OpenAI that tells a rejection's wait in milliseconds.
+// RetryAfterMS is OpenAI's header with the wait of a rejection in milliseconds.
 const RetryAfterMS = "Retry-After-Ms"
 
-// OpenAI is x-ratelimit-{limit,remaining,reset}-{requests,tokens} of the tightest window of each, or the one
-// that rejected, with resets such as "1s", "6m0s" and "12ms"; and retry-after-ms on a rejection.
+// OpenAI is x-ratelimit-{limit,remaining,reset}-{requests,tokens} of the tightest window of each unit, or of
+// the window that rejected, with resets such as "1s", "6m0s" and "12ms"; and retry-after-ms on a rejection.
 var OpenAI = New(writeOpenAI,
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	LimitTokens, RemainingTokens, "X-RateLimit-Reset-Tokens", RetryAfterMS)
@@ -29,8 +29,8 @@ func writeOpenAI(h http.Header, r Response) {
 	}
 }
 
-// Anthropic is anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset} of the tightest window of each,
-// or the one that rejected. A reset is a time of day in UTC, whole seconds (RFC 3339).
+// Anthropic is anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset} of the tightest window of each
+// unit, or of the window that rejected. A reset is a date and time in UTC, in whole seconds (RFC 3339).
 var Anthropic = New(writeAnthropic,
 	"Anthropic-RateLimit-Requests-Limit", "Anthropic-RateLimit-Requests-Remaining",
 	"Anthropic-RateLimit-Requests-Reset", "Anthropic-RateLimit-Tokens-Limit",

@@ -9,20 +9,20 @@ import (
 
 // The headers of Default.
 const (
-	// Of the tightest window of requests, or the one that rejected.
+	// Of the tightest window of requests, or of the window that rejected.
 	Limit     = "X-RateLimit-Limit"     // units per window
 	Remaining = "X-RateLimit-Remaining" // units left in it, never negative; 0 on a rejection
 	Window    = "X-RateLimit-Window"    // its name
 
-	// The tightest window of tokens and of money, where a tier has one. Money is in currency units.
+	// Of the tightest window of tokens and of money, if a tier has one. Money is in currency units.
 	LimitTokens     = "X-RateLimit-Limit-Tokens"
 	RemainingTokens = "X-RateLimit-Remaining-Tokens"
 	LimitSpend      = "X-RateLimit-Limit-Spend"
 	RemainingSpend  = "X-RateLimit-Remaining-Spend"
 )
 
-// Default is X-RateLimit-Limit, -Remaining and -Window, on a rejection those of the budget that rejected, and
-// …-Limit-Tokens, …-Remaining-Tokens, …-Limit-Spend, …-Remaining-Spend where a tier has such budgets.
+// Default is X-RateLimit-Limit, -Remaining and -Window (on a rejection of the budget that rejected), and
+// -Limit-Tokens, -Remaining-Tokens, -Limit-Spend and -Remaining-Spend if a tier has such budgets.
 var Default = &Dialect{names: canonical([]string{
 	Limit, Remaining, Window, LimitTokens, RemainingTokens, LimitSpend, RemainingSpend,
 })}

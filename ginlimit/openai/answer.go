@@ -19,7 +19,7 @@ type answer struct {
 	events     events
 	document   excerpt
 	size       int  // bytes
-	unreadable bool // compressed in a way that is not known here, or too long to be uncompressed
+	unreadable bool // compressed in an unknown way, or too long to be uncompressed
 }
 
 type form int
@@ -42,8 +42,8 @@ func (a *answer) setHeader(h http.Header) {
 	}
 }
 
-// decide finds out the form, if it has not yet, by the media type and the first bytes: what begins as JSON
-// is none of an event stream's lines.
+// decide finds out the form, if it is not known yet, by the media type and the first bytes: no line of an
+// event stream begins like JSON.
 func (a *answer) decide(p []byte) {
 	if a.form != undecided {
 		return
@@ -79,7 +79,7 @@ func (a *answer) add(p []byte) {
 	}
 }
 
-// endEvent reads the event that is complete, and reports whether it holds nothing but the usage.
+// endEvent reads the complete event, and reports whether it holds only the usage.
 func (a *answer) endEvent() (usageOnly bool) {
 	switch {
 	case !a.events.hasData:
@@ -93,8 +93,8 @@ func (a *answer) endEvent() (usageOnly bool) {
 	return usageOnly
 }
 
-// end reads what is left when the handler has returned. It reports whether that is an event of a stream that
-// holds nothing but the usage.
+// end reads what is left after the handler has returned. It reports whether that is an event that holds only
+// the usage.
 func (a *answer) end() (usageOnly bool) {
 	switch {
 	case a.unreadable:
@@ -110,7 +110,7 @@ func (a *answer) end() (usageOnly bool) {
 	return false
 }
 
-// uncompress reads a compressed answer. Of one that was cut off it reads what came.
+// uncompress reads a compressed answer. If the answer was cut off, it reads what arrived.
 func (a *answer) uncompress() {
 	if a.document.cut {
 		a.unreadable = true

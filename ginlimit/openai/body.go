@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// body is a request body that has been read and is there again from its start.
+// body is a request body that has been read and can be read again from its start.
 type body struct {
 	io.Reader
 	io.Closer
@@ -17,9 +17,9 @@ type body struct {
 	request *request
 }
 
-// readRequest reads the body of r and puts it back. What cannot be read as JSON is a request that nothing is
-// known of. It fails only where reading does; then handlers read the same bytes and meet the same error. The
-// body of a request that was read before is left where it is.
+// readRequest reads the body of r and puts it back. A body that is not JSON is a request of unknown content.
+// It fails only if reading fails; then handlers read the same bytes and get the same error. A body that was
+// read before is not read again.
 func readRequest(r *http.Request, maxBody int64) (*request, error) {
 	if b, ok := r.Body.(*body); ok {
 		return b.request, nil
@@ -43,7 +43,7 @@ func readRequest(r *http.Request, maxBody int64) (*request, error) {
 	return b.request, nil
 }
 
-// replace puts text in the place of a body that readRequest has read.
+// replace replaces a body that readRequest has read by text.
 func (b *body) replace(r *http.Request, text string) {
 	r.Body = &body{strings.NewReader(text), b.Closer, text, b.request}
 	if r.ContentLength >= 0 {
@@ -54,7 +54,7 @@ func (b *body) replace(r *http.Request, text string) {
 	}
 }
 
-// mayBeJSON reports whether a body is worth reading: there is one, and it is no upload.
+// mayBeJSON reports whether a body is worth reading: there is one, and it is not an upload.
 func mayBeJSON(r *http.Request) bool {
 	if !hasBody(r) {
 		return false
@@ -67,7 +67,7 @@ func mayBeJSON(r *http.Request) bool {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// rest is a body of which a part has been read.
+// rest is a body that has been read in part.
 type rest struct {
 	io.Reader
 	io.Closer

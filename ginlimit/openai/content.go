@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	imageTokens     = 1600 // about the most that current models count for an image that they scale down
-	attachmentBytes = 64   // of base64 for a token of audio, video and documents, imageTokens at least
+	imageTokens     = 1600 // about the most that current models count for a scaled-down image
+	attachmentBytes = 64   // bytes of base64 per token of audio, video and documents; imageTokens at least
 	messageTokens   = 3    // what the format adds to each message, beside its role
-	maxDepth        = 32   // of the values that are looked into; below that all is text
+	maxDepth        = 32   // of nested values; deeper ones count as text
 )
 
-// content is what a prompt consists of: texts to be tokenized, and tokens for what is none.
+// content is what a prompt consists of: texts to be tokenized, and tokens of what is not text.
 type content struct {
 	texts  []string
 	tokens int
 }
 
-// add walks a JSON value. Strings are text, but for names of types, ids, and base64.
+// add walks a JSON value. Strings are text, except names of types, ids, and base64.
 func (p *content) add(v gjson.Result, depth int) {
 	switch {
 	case depth > maxDepth:
@@ -61,7 +61,7 @@ func (p *content) addText(text string) {
 	}
 }
 
-// addMedia adds an object that stands for an image or an attachment, and reports whether it was one.
+// addMedia adds an object if it is an image or an attachment, and reports whether it is.
 func (p *content) addMedia(v gjson.Result) bool {
 	switch v.Get("type").Str {
 	case "image", "image_url", "input_image":
@@ -83,7 +83,7 @@ func (p *content) addAttachment(v gjson.Result) {
 	p.tokens += max(imageTokens, len(v.Raw)/attachmentBytes)
 }
 
-// addInput adds what may be text, several texts, or tokens already, and returns how many prompts that is.
+// addInput adds a text, several texts, or tokens, and returns how many prompts that is.
 func (p *content) addInput(v gjson.Result) (prompts int) {
 	if !v.IsArray() {
 		p.add(v, 0)

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// tokenizedBytes is how much text of a request or an answer the tokenizer sees: it takes about a second for
-	// 1 MiB. Of a longer text it sees pieces at equal distances.
+	// tokenizedBytes is how much text of a request or an answer is tokenized: 1 MiB would take about a second.
+	// Of a longer text, pieces at equal distances are tokenized.
 	tokenizedBytes = 64 << 10
-	// pieceBytes is what it sees at once. Some texts cost it time that grows with the square of their length.
+	// pieceBytes is what is tokenized at once. For some texts the time grows with the square of the length.
 	pieceBytes = 512
 )
 
-// counter counts tokens as OpenAI's models since GPT-4o do (o200k_base). The vocabulary is part of the
+// counter counts tokens like OpenAI's models since GPT-4o (o200k_base). The vocabulary is part of the
 // program. It is safe for concurrent use.
 type counter struct{ codec *codec.Codec }
 
 func newCounter() counter { return counter{codec.NewO200kBase()} }
 
-// count returns the number of tokens in texts, exact but for a few at the seams of pieces up to
-// tokenizedBytes, and projected from a sample above. It takes at most some 60 ms.
+// count returns the number of tokens in texts. Up to tokenizedBytes it is exact except at the seams of
+// pieces; above, it is projected from a sample. It takes at most about 60 ms.
 func (t counter) count(texts []string) int {
 	total := 0
 	for _, text := range texts {
@@ -56,10 +56,10 @@ func (t counter) countPiece(piece string) int {
 	return n
 }
 
-// bytesToTokens is the usual estimate for text that nobody tokenizes.
+// bytesToTokens is the usual estimate for text that is not tokenized.
 func bytesToTokens(n int) int { return (n + 3) / 4 }
 
-// firstPiece cuts where a token begins anyway, before a blank, or else between two characters.
+// firstPiece cuts before a blank, where a token begins anyway, or else between two characters.
 func firstPiece(text string) string {
 	if len(text) <= pieceBytes {
 		return text

@@ -10,31 +10,31 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 )
 
-// Estimator returns an estimator for requests to model providers. An estimate is the tokens of the prompt,
-// plus the largest output limit that the body declares (max_tokens, max_completion_tokens,
-// max_output_tokens) times the number of choices, at most WithMaxOutput. A body that declares none is taken
-// to declare WithDefaultOutput. A body of no known format, one that is not JSON and one above WithMaxBody
+// Estimator returns an estimator for requests to model providers. An estimate is the tokens of the prompt
+// plus the output. The output is the largest limit in the body (max_tokens, max_completion_tokens,
+// max_output_tokens) times the number of choices, at most WithMaxOutput. If the body has no limit,
+// WithDefaultOutput is used. A body of unknown format, a body that is not JSON and a body above WithMaxBody
 // get the default estimate: WithDefaultOutput and no prompt. A GET or a HEAD without a body takes nothing.
 // The spend is the price of these tokens (WithPrices), none of them cached.
 //
-// Prompts are counted by the o200k_base vocabulary, which is part of the program; other models' own counts
-// differ somewhat. Above 64 KiB of text the count is projected from a sample. Tool definitions count as
-// text. An image counts 1,600 tokens whatever its size; audio, video and documents count one token for each
-// 64 bytes of base64, 1,600 at least. A number that is not at least a fraction above 0 declares nothing;
-// others are rounded up and clamped.
+// Prompts are counted with the o200k_base vocabulary, which is part of the program; the counts of other
+// models differ somewhat. Above 64 KiB of text the count is projected from a sample. Tool definitions count
+// as text. An image counts as 1,600 tokens, whatever its size; audio, video and documents count as one token
+// per 64 bytes of base64, at least 1,600. A limit that is not a number above 0 is ignored; others are rounded
+// up and clamped.
 //
-// The body is read into memory, and handlers read it again from its start; ContentLength stays. Estimate
-// fails only where reading the body fails: the client left, or the body is larger than http.MaxBytesReader
-// allows. It wraps that error. It is safe for concurrent use. The first 64 KiB of text cost up to 60 ms, and
-// a body of 32 MiB some tenths of a second more.
+// The body is read into memory, and handlers read it again from its start; ContentLength does not change.
+// Estimate fails only if reading the body fails: the client left, or the body is larger than
+// http.MaxBytesReader allows. It wraps that error. It is safe for concurrent use. The first 64 KiB of text
+// cost up to 60 ms, and a body of 32 MiB some tenths of a second more.
 //
-// The estimator has a second method, for a limiter that knows the caller's budgets and would rather reserve
-// a share of one than refuse a request for its generous limit:
+// The estimator has a second method. A limiter that knows the caller's budgets calls it, so that a high limit
+// in the body reserves only a share of a budget and the request is not rejected for it:
 //
 //	EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error)
 //
-// It reserves so much less output that neither number is above that of most, as far as the prompt leaves
-// room; a zero in most is no bound.
+// It reduces the output until tokens and spend are at most those of most, if the prompt leaves room for that.
+// A zero in most is no bound.
 func Estimator(opts ...Option) ginlimit.Estimator {
 	return &estimator{newOptions(opts), newCounter()}
 }
@@ -60,7 +60,7 @@ func (e *estimator) EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimi
 	with := func(output int) ginlimit.Usage {
 		return ginlimit.Usage{Tokens: prompt + output, Spend: e.prices.cost(prompt, 0, output, req.model)}
 	}
-	// The largest output that fits: with it, tokens and spend only grow.
+	// The largest output that fits. Tokens and spend grow with the output, so a binary search finds it.
 	fits := sort.Search(output, func(n int) bool {
 		u := with(n + 1)
 		return most.Tokens > 0 && u.Tokens > most.Tokens || most.Spend > 0 && u.Spend > most.Spend

@@ -2,16 +2,16 @@ package openai
 
 import "bytes"
 
-// events splits an event stream, whose bytes come in any portions, into events. Of an event it keeps the
-// data: of each line "data:", joined by line feeds. Lines end as the standard says, with LF, CR or CRLF.
+// events splits an event stream into events; the bytes may come in any portions. It keeps an event's data:
+// that of each "data:" line, joined by line feeds. Lines end with LF, CR or CRLF, as in the standard.
 type events struct {
 	data    excerpt
 	hasData bool
 
 	state   lineState
 	name    []byte // of the field, as far as it is needed
-	later   bool   // than the first line
-	afterCR bool   // a line feed that comes next belongs to the line before
+	later   bool   // not the first line
+	afterCR bool   // if a line feed comes next, it belongs to the line before
 }
 
 type lineState int
@@ -25,7 +25,7 @@ const (
 
 var byteOrderMark = []byte("\uFEFF")
 
-const maxName = 8 // more than data behind a byte order mark
+const maxName = 8 // more than "data" after a byte order mark
 
 // next takes bytes from p up to the end of an event, and reports how many and whether an event ends there.
 // Then the caller looks at data and calls reset.
@@ -74,17 +74,17 @@ func (e *events) next(p []byte) (n int, ended bool) {
 	return n, false
 }
 
-// endLine reports whether the line was a blank one.
+// endLine reports whether the line was blank.
 func (e *events) endLine(c byte) (blank bool) {
 	blank = e.state == inName && e.field() == ""
 	if e.state == beforeValue || e.state == inName && e.field() == "data" {
-		e.addLine() // with nothing in it
+		e.addLine() // empty
 	}
 	e.state, e.name, e.later, e.afterCR = inName, e.name[:0], true, c == '\r'
 	return blank
 }
 
-// swallow takes the line feed of a CRLF if it is there already.
+// swallow skips the line feed of a CRLF if it has arrived already.
 func (e *events) swallow(p []byte, n int) int {
 	if e.afterCR && n < len(p) {
 		e.afterCR = false

@@ -9,12 +9,12 @@ import (
 const (
 	headBytes   = 1 << 20
 	tailBytes   = 64 << 10
-	memberBytes = 16 << 10 // of a member that is found
-	maxMembers  = 100      // of one name that are looked at
+	memberBytes = 16 << 10 // of a found member
+	maxMembers  = 100      // of one name that are checked
 )
 
-// excerpt keeps the beginning of something and its end: all of it while that is short. Answers are long
-// where they hold images or vectors; the usage then stands before or behind these.
+// excerpt keeps the beginning and the end of a text, or all of it if it is short. Long answers hold images or
+// vectors; the usage comes before or after these.
 type excerpt struct {
 	head, tail []byte
 	cut        bool // bytes between head and tail are gone
@@ -28,7 +28,7 @@ func (e *excerpt) add(p []byte) {
 	}
 	e.tail = append(e.tail, p[max(0, len(p)-tailBytes):]...)
 	e.cut = e.cut || len(p) > tailBytes
-	if over := len(e.tail) - tailBytes; over > tailBytes { // seldom, so that a byte is moved once at most
+	if over := len(e.tail) - tailBytes; over > tailBytes { // rarely, so that each byte is moved at most once
 		e.tail = append(e.tail[:0], e.tail[over:]...)
 		e.cut = true
 	}
@@ -50,9 +50,8 @@ func (e *excerpt) reset() {
 	e.head, e.tail, e.cut = e.head[:0], nil, false
 }
 
-// find calls f with the value of each member of that name in the parts of JSON that are left, the last one
-// first, until f returns true. A quotation mark within a string is escaped, so what looks like a name is
-// one.
+// find calls f with the value of each member of that name in the kept parts of the JSON, the last one first,
+// until f returns true. Quotation marks in strings are escaped, so what looks like a name is a name.
 func (e *excerpt) find(name string, f func(value gjson.Result) bool) {
 	quoted := `"` + name + `"`
 	for _, part := range []string{string(e.tail), string(e.head)} {

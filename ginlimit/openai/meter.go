@@ -12,39 +12,40 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 )
 
-// Meter returns a middleware that reads the usage out of what handlers write, JSON or event stream, and
-// settles it. Mount it behind the limiter (after it in the chain) and before whatever answers: a handler, or
-// a reverse proxy with FlushInterval -1. It settles when these have returned, panicked or been left by the
-// client, and its word follows those of the handlers.
+// Meter returns a middleware that reads the usage from what handlers write, JSON or event stream, and settles
+// it. Mount it after the limiter and before whatever answers: a handler, or a reverse proxy with
+// FlushInterval -1. It settles after these have returned or panicked, even if the client has left, and its
+// settlement replaces what handlers recorded.
 //
 // What it settles:
 //
-//   - usage in the answer: that, whatever the status. Tokens are input and output together, cached input
-//     included; the spend is their price (WithPrices), cached input at its own. Numbers below 0 count as 0,
-//     numbers above 100,000,000 as that, and a warning says so;
-//   - no usage, or none of the whole answer since it was cut off: the prompt as Estimator counts it, or as
-//     the provider reported it so far, plus the text that was streamed. Never 0;
-//   - a status from 300 on, or an answer that is only the length of the prompt (count_tokens): nothing
-//     was used. The request itself still counts; ginlimit.WithRefundOn gives that back;
-//   - the client left, or a handler panicked, before an answer that is no stream began: nothing is said, so
-//     that the reservation stands. The provider may have written all of it. The same holds for connections
-//     that a handler has hijacked, for what is compressed other than by gzip, and where neither request nor
-//     answer looks like a model's.
+//   - the answer has usage: that usage, with any status. Tokens are input and output together, with cached
+//     input; the spend is their price (WithPrices), where cached input has its own price. A number below 0
+//     counts as 0, a number above 100,000,000 as 100,000,000, and a warning is logged;
+//   - the answer has no usage, or was cut off before its final usage: the prompt as Estimator counts it, or
+//     as the provider reported it so far, plus the streamed text. Never 0;
+//   - the status is 300 or above without usage, or the answer is only the length of the prompt
+//     (count_tokens): nothing. The request itself still counts; ginlimit.WithRefundOn gives that back;
+//   - the client left, or a handler panicked, before an answer that is not a stream began: Meter records
+//     nothing, so the reservation stays taken. The provider may have produced the whole answer. The same is
+//     true for hijacked connections, for compression other than gzip, and if neither request nor answer looks
+//     like a model's.
 //
-// All bytes, the status and the header pass through as they are, with these exceptions, all for requests of
-// a known format only. A streamed completion is forwarded with stream_options.include_usage, since OpenAI
-// reports no usage otherwise; if the client has not asked for that itself, the chunk that holds nothing but
-// the usage is taken out of the stream, and the other chunks have a "usage": null. Such a stream is passed
-// on event by event, and without a Content-Length. WithoutStreamOptions switches that off. And
-// Accept-Encoding becomes identity, so that answers can be read; one that is compressed by gzip nevertheless
-// is read too, and passed on as it is.
+// All bytes, the status and the header pass through unchanged, with these exceptions, only for requests of a
+// known format. A streamed completion is forwarded with stream_options.include_usage, because OpenAI reports
+// no usage otherwise. If the client did not ask for that itself, the chunk that holds only the usage is
+// removed from the stream; the other chunks have a "usage": null. Such a stream is passed on event by event,
+// without a Content-Length. WithoutStreamOptions switches that off. And Accept-Encoding becomes identity, so
+// that answers can be read. An answer that is nevertheless compressed by gzip is also read, and passed on
+// unchanged.
 //
-// A GET below /responses/ or /completions/ brings back a stored answer, which was charged when it was made:
-// it is left alone.
+// A GET below /responses/ or /completions/ returns a stored answer, which was charged when it was made: Meter
+// ignores it.
 //
-// Memory for each request: its body, up to WithMaxBody, and at most 1.3 MiB of the answer. Of longer answers
-// the beginning and the end are searched for the usage. Where two Meters meet one request, the inner one
-// settles. Gin's HandleContext settles once, too. The middleware is safe for concurrent use.
+// Memory for each request: its body, up to WithMaxBody, and at most 1.3 MiB of the answer (2.6 MiB if it is
+// compressed). In longer answers the beginning and the end are searched for the usage. If a request passes
+// two Meters, the inner one settles. Gin's HandleContext settles once, too. The middleware is safe for
+// concurrent use.
 func Meter(opts ...Option) gin.HandlerFunc {
 	m := &meter{
 		options:  newOptions(opts),
@@ -65,7 +66,7 @@ func (m *meter) handle(c *gin.Context) {
 		c.Next()
 		return
 	}
-	ctx := c.Request.Context() // handlers may put another one, and end it
+	ctx := c.Request.Context() // handlers may set another one, and end it
 	req, err := readRequest(c.Request, m.maxBody)
 	if err != nil {
 		req = &request{} // handlers meet the same error, and answer it
@@ -96,15 +97,15 @@ func (m *meter) handle(c *gin.Context) {
 	returned = true
 }
 
-// retrieves reports whether a request asks for an answer that was given, and charged, before.
+// retrieves reports whether a request asks for a stored answer, which was charged before.
 func retrieves(r *http.Request) bool {
 	path := r.URL.Path
 	return r.Method == http.MethodGet &&
 		(strings.Contains(path, "/responses/") || strings.Contains(path, "/completions/"))
 }
 
-// askForUsage prepares the request for the provider, and reports whether the client does not expect the
-// usage.
+// askForUsage prepares the request for the provider. It reports whether it had to add the request for usage,
+// so that the client does not expect the usage.
 func (m *meter) askForUsage(r *http.Request, req *request) bool {
 	if req.format == unknown {
 		return false

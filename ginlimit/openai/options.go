@@ -30,18 +30,17 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithDefaultOutput sets how many output tokens are reserved for each choice of a request that declares no
-// limit, and for a body that is of no known format, is not JSON or is too large to look at. The default is
-// 1,024. It panics below 1.
+// WithDefaultOutput sets how many output tokens are reserved for each choice if the body has no limit, and
+// for a body that has an unknown format, is not JSON or is too large. The default is 1,024. It panics below
+// 1.
 func WithDefaultOutput(tokens int) Option {
 	mustBePositive("WithDefaultOutput: tokens", tokens)
 	return func(o *options) { o.defaultOutput = tokens }
 }
 
 // WithMaxOutput bounds the output tokens that an estimate reserves for a request, all its choices together.
-// The default, 131,072, is above what models write today. A smaller one lets requests with generous limits
-// pass a small budget: what they use beyond their reservation is charged when it is known. It panics below
-// 1.
+// The default, 131,072, is above what models write today. With a smaller one, requests with high limits fit
+// into a small budget: what they use above their reservation is charged when it is known. It panics below 1.
 func WithMaxOutput(tokens int) Option {
 	mustBePositive("WithMaxOutput: tokens", tokens)
 	return func(o *options) { o.maxOutput = tokens }
@@ -54,8 +53,8 @@ func WithMaxBody(bytes int64) Option {
 	return func(o *options) { o.maxBody = bytes }
 }
 
-// WithoutStreamOptions makes Meter leave request bodies alone, for providers that refuse stream_options.
-// Streams of chat completions are then charged by what was streamed, unless client or provider adds the
+// WithoutStreamOptions makes Meter leave request bodies unchanged, for providers that refuse stream_options.
+// Streams of chat completions are then charged by the streamed text, unless client or provider adds the
 // usage.
 func WithoutStreamOptions() Option {
 	return func(o *options) { o.asksForUsage = false }

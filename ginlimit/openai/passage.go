@@ -7,19 +7,19 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// passage is one request's way through one Meter. It is found in the context of the request by a Meter that
-// comes after, in the same chain or in the one that Gin's HandleContext runs.
+// passage is one request's way through one Meter. A later Meter, in the same chain or in that of Gin's
+// HandleContext, finds it in the context of the request.
 type passage struct {
 	c          *gin.Context
 	strips     bool // the usage was asked for on behalf of the client
-	superseded bool // a Meter that came after settles
+	superseded bool // a later Meter settles
 	over       atomic.Bool
 }
 
 type passageKey struct{}
 
-// enter begins a passage. Requests that a handler makes may inherit the context; they have a gin.Context of
-// their own, or c's when this request is over.
+// enter begins a passage. Requests that a handler sends may inherit the context; they have another
+// gin.Context, or the same one after this request is over.
 func enter(c *gin.Context) *passage {
 	p := &passage{c: c}
 	ctx := c.Request.Context()

@@ -10,19 +10,18 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// Price is what a million tokens of a model cost. Input that the provider had in its cache costs
-// CachedInput; where that is zero it costs as any other Input. What Anthropic writes to its cache counts as
-// Input.
+// Price is what a million tokens of a model cost. Input that the provider had in its cache costs CachedInput,
+// or Input if that is zero. What Anthropic writes to its cache counts as Input.
 type Price struct {
 	Input, CachedInput, Output tiers.Money
 }
 
-// WithPrices makes Estimator and Meter fill in ginlimit.Usage.Spend. The table goes by the name of the
-// model, and the longest prefix wins: an entry gpt-4o stands for gpt-4o-2024-08-06 too, unless there is one
-// for gpt-4o-2024. A model that no entry stands for costs as the dearest entry. The model's name in the
-// answer counts; where no entry stands for it, the one in the request does. A sum is rounded up to a whole
-// millionth. Without prices, or with an empty table, nothing is spent. The table is copied. WithPrices
-// panics on a negative price.
+// WithPrices makes Estimator and Meter set ginlimit.Usage.Spend. The keys of the table are prefixes of model
+// names, and the longest prefix wins: gpt-4o also matches gpt-4o-2024-08-06, unless there is an entry
+// gpt-4o-2024. A model without a match costs as much as the most expensive entry. Meter looks up the model's
+// name in the answer first, then the name in the request. A sum is rounded up to a whole millionth. Without
+// prices, or with an empty table, nothing is spent. The table is copied. WithPrices panics on a negative
+// price.
 func WithPrices(prices map[string]Price) Option {
 	for model, p := range prices {
 		if p.Input < 0 || p.CachedInput < 0 || p.Output < 0 {
@@ -33,11 +32,10 @@ func WithPrices(prices map[string]Price) Option {
 	return func(o *options) { o.prices = table }
 }
 
-// priceTable is by prefix of the model's name.
+// priceTable has prices by prefix of the model's name.
 type priceTable map[string]Price
 
-// cost is what these tokens cost, of which cached are part of input. The first of the names that is known
-// counts.
+// cost is what these tokens cost; cached is a part of input. The first known name counts.
 func (t priceTable) cost(input, cached, output int, models ...string) tiers.Money {
 	for _, model := range models {
 		if p, ok := t.of(model); ok {
@@ -65,7 +63,7 @@ func (t priceTable) of(model string) (best Price, found bool) {
 	return best, longest >= 0
 }
 
-// cost needs 128 bits on the way. What does not fit into Money is the most that does.
+// cost calculates with 128 bits. A result that is too large for Money becomes the largest Money.
 func (p Price) cost(input, cached, output int) tiers.Money {
 	if p.CachedInput == 0 {
 		p.CachedInput = p.Input

@@ -26,13 +26,13 @@ const (
 	maxChoices = 128         // OpenAI's own bound
 )
 
-// request is what a request body says about its cost. The zero value is a body that nothing is known of.
+// request is what a request body says about its cost. The zero value is a body of unknown content.
 type request struct {
 	format   format
 	model    string
 	stream   bool
 	declared int // the largest output limit that it names; 0 = none
-	choices  int // how many answers of that length it asks for
+	choices  int // how many answers it asks for
 
 	prompt  content
 	counted int // tokens of the prompt; 0 = not counted yet
@@ -50,7 +50,7 @@ func (r *request) promptTokens(c counter) int {
 	return r.counted
 }
 
-// outputTokens is how many the answer may take.
+// outputTokens is how many tokens the answer may have.
 func (r *request) outputTokens(o *options) int {
 	if r.format == embeddings {
 		return 0
@@ -62,10 +62,10 @@ func (r *request) outputTokens(o *options) int {
 	return min(limit*max(r.choices, 1), o.maxOutput) // below 2^63: a limit has 27 bits, choices 7 and prompts 25
 }
 
-// parse reads a request body. Names of fields are compared exactly, and where one stands twice the larger
-// number counts: what a provider would make of it is not known.
+// parse reads a request body. Names of fields are compared exactly. If a number is there twice, the larger
+// one counts, because nobody knows which one the provider would take.
 func parse(text string, r *http.Request) *request {
-	if !json.Valid([]byte(text)) { // which bounds how deep values may be nested, too
+	if !json.Valid([]byte(text)) { // this also bounds the nesting of values
 		return &request{}
 	}
 	root := gjson.Parse(text)
@@ -83,7 +83,7 @@ func parse(text string, r *http.Request) *request {
 	return req
 }
 
-// fields are those members of a body that make up its format.
+// fields are the members of a body that show its format.
 type fields struct {
 	messages, input, prompt     gjson.Result
 	system, instructions        gjson.Result
@@ -131,8 +131,8 @@ func (f *fields) add(req *request, name string, value gjson.Result) {
 	}
 }
 
-// format decides by the fields. Two pairs look alike: chat completions and Anthropic's messages, responses
-// and embeddings. There what the client's SDK sends along decides.
+// format decides by the fields. Chat completions look like Anthropic's messages, and responses like
+// embeddings: headers, path or model then decide.
 func (f *fields) format(model string, r *http.Request) format {
 	switch {
 	case f.messages.IsArray():
@@ -185,7 +185,7 @@ func (f *fields) fill(req *request) {
 	}
 }
 
-// wholeNumber reads a number of 1 to most, rounded up; a larger one is most, and anything else is 0.
+// wholeNumber reads a number above 0, rounded up and at most most; anything else is 0.
 func wholeNumber(v gjson.Result, most int) int {
 	if v.Type != gjson.Number || !(v.Num > 0) {
 		return 0

@@ -13,7 +13,7 @@ type outcome struct {
 	failed   bool // the answer is an error
 }
 
-// used is what the request has used, if that is known. See Meter.
+// used returns what the request has used, if that is known. See Meter.
 func (m *meter) used(req *request, w *writer, o outcome) (u ginlimit.Usage, known bool) {
 	a := &w.answer
 	input, cached, output := a.usage.sums()
@@ -26,7 +26,7 @@ func (m *meter) used(req *request, w *writer, o outcome) (u ginlimit.Usage, know
 		}
 		return m.priced(req, a, input, cached, output), true
 	case o.failed && !(o.left && w.Status() >= http.StatusInternalServerError):
-		// Whoever answers a client that has left, a proxy say, answers with a 5xx.
+		// After the client has left, a proxy answers with a 5xx.
 		return u, true
 	case a.onlyCount && a.form == document && a.textBytes == 0:
 		return u, true
@@ -40,7 +40,7 @@ func (m *meter) used(req *request, w *writer, o outcome) (u ginlimit.Usage, know
 		return u, false
 	}
 	if written == 0 && a.form == document {
-		// JSON of another kind, or plain text. An image is not text, so no more than was reserved.
+		// JSON of another kind, or plain text. It may be an image, so charge no more than was reserved.
 		written = min(bytesToTokens(a.size), req.outputTokens(&m.options))
 	}
 	if input <= 0 {

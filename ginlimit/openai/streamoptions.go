@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// streamOptions is where a body asks for a chunk with the usage at the end of a stream.
+// streamOptions is the field of a body that asks for a chunk with the usage at the end of a stream.
 type streamOptions struct {
 	value        gjson.Result // the object, with its place in the body
 	includeUsage gjson.Result // in it
@@ -25,8 +25,8 @@ func readStreamOptions(value gjson.Result) streamOptions {
 	return s
 }
 
-// asksForUsage returns the body of a streamed completion changed so that it asks for the usage, and whether
-// that took a change. All other bytes stay as they are.
+// asksForUsage returns the body of a streamed completion, changed so that it asks for the usage, and whether
+// it was changed. All other bytes stay as they are.
 func (r *request) asksForUsage(body string) (string, bool) {
 	if r.asked || !r.stream || r.format != chat && r.format != completions {
 		return body, false
@@ -51,7 +51,7 @@ func (r *request) asksForUsage(body string) (string, bool) {
 	return body[:end] + ask + body[end:], true
 }
 
-// splice puts text in the place of old.
+// splice replaces old by text.
 func splice(body string, old gjson.Result, text string) string {
 	return body[:old.Index] + text + body[old.Index+len(old.Raw):]
 }

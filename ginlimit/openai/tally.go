@@ -6,19 +6,18 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// tally is what an answer says of itself: the usage it reports, and the text that it consists of, should it
-// report none.
+// tally is what an answer contains: the usage, and the text in case there is no usage.
 type tally struct {
 	usage     usage
 	final     bool // the usage is that of the whole answer
-	onlyCount bool // the answer is the length of a prompt, which no model has read
+	onlyCount bool // the answer is only the length of a prompt; no model has read it
 	model     string
 	text      []byte // the first tokenizedBytes of it
 	textBytes int    // all of it
 }
 
-// read looks at one JSON value: an answer as a whole, or the data of an event. It reports whether that is
-// OpenAI's chunk of a stream that holds the usage and nothing else.
+// read reads one JSON value: a whole answer, or the data of an event. It reports whether that is OpenAI's
+// chunk of a stream that holds only the usage.
 func (t *tally) read(text string) (usageOnly bool) {
 	root := gjson.Parse(text)
 	if !root.IsObject() {
@@ -51,7 +50,7 @@ func (t *tally) read(text string) (usageOnly bool) {
 	return withUsage && withoutChoices
 }
 
-// readExcerpt looks for the usage in what is left of an answer or event that was too long.
+// readExcerpt searches the kept parts of a long answer or event for the usage.
 func (t *tally) readExcerpt(e *excerpt) {
 	e.find("usage", func(v gjson.Result) bool {
 		found := t.usage.add(v)
@@ -70,7 +69,7 @@ func (t *tally) setModel(v gjson.Result) {
 	}
 }
 
-// collect takes what the model wrote out of choices, deltas and blocks.
+// collect adds the text that the model wrote from choices, deltas and blocks.
 func (t *tally) collect(v gjson.Result, depth int) {
 	switch {
 	case depth > maxDepth:

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// usage is what a provider reported, each number as large as it ever was: numbers in a stream only grow, and
-// Anthropic's later ones need not repeat the earlier ones.
+// usage is what a provider reported. It keeps the largest value of each number: numbers in a stream only
+// grow, and Anthropic's later events need not repeat earlier numbers.
 type usage struct {
 	input, output, total    reported
 	cached                  reported // a part of input
@@ -53,7 +53,7 @@ func (u *usage) add(v gjson.Result) bool {
 	return any
 }
 
-// take reads one number. What is no number of tokens is clamped: below zero to zero, above maxTokens to that.
+// take reads one number and clamps it: below zero to zero, above maxTokens to maxTokens.
 func (u *usage) take(r *reported, v gjson.Result) {
 	if !v.Exists() || v.Type == gjson.Null {
 		return
@@ -69,14 +69,14 @@ func (u *usage) take(r *reported, v gjson.Result) {
 	r.tokens, r.known = max(r.tokens, int(n)), true
 }
 
-// sums returns the tokens of input, those of it that were in the provider's cache, and those of output; the
-// input is -1 if it was not reported.
+// sums returns the tokens of input, the part of input that was in the provider's cache, and the tokens of
+// output. The input is -1 if it was not reported.
 func (u *usage) sums() (input, cached, output int) {
 	output = u.output.tokens
 	switch {
 	case u.input.known, u.cacheRead.known, u.cacheWritten.known:
 		input = u.input.tokens + u.cacheRead.tokens + u.cacheWritten.tokens
-		output = max(output, u.total.tokens-input) // some count the tokens of reasoning in the total only
+		output = max(output, u.total.tokens-input) // some count reasoning tokens only in the total
 	case u.total.known:
 		input = max(u.total.tokens-output, 0)
 	default:

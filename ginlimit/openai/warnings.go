@@ -15,7 +15,7 @@ type warnings struct {
 
 func (w *warnings) warn(ctx context.Context, message string) {
 	now, last := time.Now().UnixNano(), w.last.Load()
-	// A clock that was set back must not silence it for as long as the step.
+	// If the clock is set back by a step, lines must not be suppressed for as long as the step.
 	if last != 0 && now >= last && now-last < int64(w.every) {
 		return
 	}

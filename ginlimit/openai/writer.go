@@ -8,12 +8,11 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// maxHeld is how much of an event is held back at most. The chunk with the usage is far smaller.
+// maxHeld bounds how much of an event is held back. The chunk with the usage is far smaller.
 const maxHeld = 64 << 10
 
-// writer passes everything on as it comes and lets the answer look at it. Where the usage was asked for on
-// behalf of the client, each event of a stream is held back until it is complete, and the one with the usage
-// is dropped.
+// writer passes everything on as it comes and lets answer read it. If Meter asked for the usage, and not the
+// client, each event of a stream is held back until it is complete, and the event with the usage is dropped.
 type writer struct {
 	gin.ResponseWriter
 	answer   answer
@@ -23,7 +22,7 @@ type writer struct {
 
 	held    []byte // not passed on yet
 	whole   int    // how much of it is complete events
-	partly  bool   // the beginning of the event under way has been passed on
+	partly  bool   // the beginning of the present event has been passed on
 	dropped bool   // the last event was
 }
 
@@ -56,7 +55,7 @@ func (w *writer) Write(p []byte) (int, error) {
 		w.answer.add(p)
 		return w.ResponseWriter.Write(p)
 	}
-	w.ResponseWriter.WriteHeaderNow() // so that Written is true, though nothing may be written yet
+	w.ResponseWriter.WriteHeaderNow() // so that Written is true, even if nothing is written yet
 	w.hold(p)
 	if err := w.release(w.whole); err != nil {
 		return 0, err
@@ -64,13 +63,13 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Hijack takes the connection out of sight.
+// Hijack takes over the connection; what is written then is not seen.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	return w.ResponseWriter.Hijack()
 }
 
-// prepare looks at the header before it is sent.
+// prepare reads the header before it is sent.
 func (w *writer) prepare() {
 	if w.sent {
 		return
@@ -83,7 +82,7 @@ func (w *writer) prepare() {
 	}
 }
 
-// hold takes the next bytes of a stream, and drops the event that holds nothing but the usage.
+// hold takes the next bytes of a stream, and drops the event that holds only the usage.
 func (w *writer) hold(p []byte) {
 	a := &w.answer
 	a.size += len(p)
@@ -125,7 +124,7 @@ func (w *writer) release(n int) error {
 	return err
 }
 
-// finish reads what is left. The rest of a stream that did not end with a blank line is passed on.
+// finish reads what is left. If a stream did not end with a blank line, the rest is passed on.
 func (w *writer) finish() (rest int) {
 	if usageOnly := w.answer.end(); usageOnly && !w.partly {
 		w.held = w.held[:0]

@@ -1,6 +1,5 @@
-// Package otel shows what limiters decide in OpenTelemetry: attributes on the span of the request, and
-// metrics. It uses the API alone; what becomes of both is for the SDK that the application has set up. No
-// attribute holds a user or a key.
+// Package otel exports the decisions of limiters to OpenTelemetry: attributes on the span of the request, and
+// metrics. It uses only the API; the application sets up the SDK. No attribute holds a user or a key.
 package otel
 
 import (
@@ -21,21 +20,21 @@ const scopeName = "github.com/gin-tiers/ratelimit/ginlimit/otel"
 
 // Observer is a ginlimit.Observer for any number of mounts. It is safe for concurrent use.
 //
-// On the span that is in the request's context, as a tracing middleware before the limiter puts it there, it
+// A tracing middleware before the limiter puts a span into the request's context. On that span the Observer
 // sets ratelimit.outcome, .tier, .window, .scope, .limit, .remaining and, on a rejection, .retry_after in
-// seconds; on an error of the store ratelimit.error, its kind. Of stacked limiters the last one's stay.
+// seconds; on an error of the store ratelimit.error, its kind. With stacked limiters the last one wins.
 //
 // Its metrics have the attributes in brackets:
 //
-//	ginlimit.decisions [tier window scope outcome]     requests by how they fared, as Event.Label names it
+//	ginlimit.decisions [tier window scope outcome]     requests by outcome, as Event.Label names it
 //	ginlimit.near_limit [tier window scope]            admitted, with at most a tenth left
-//	ginlimit.unknown_tier                              requests of a tier that no table names
+//	ginlimit.unknown_tier                              requests of a tier that is in no table
 //	ginlimit.store.duration                            seconds that decisions wait for the store
 //	ginlimit.store.errors [kind policy]                kinds as Event.ErrorKind names them
 //	ginlimit.tokens, ginlimit.spend [tier state]       state reserved or settled; spend in currency units
 //	ginlimit.kill_switch, ginlimit.breakers.open,
 //	ginlimit.leases                                    of the limiters that New was given
-//	ginlimit.rejection_cache.hits                      rejected without asking the store
+//	ginlimit.rejection_cache.hits                      rejected without a call to the store
 type Observer struct {
 	decisions, nearLimit, unknownTier, storeErrors, tokens metric.Int64Counter
 
@@ -44,9 +43,9 @@ type Observer struct {
 	stop  func() error
 }
 
-// New returns an observer whose instruments are of this provider; nil is the global one. The limiters are
-// those whose kill switch, circuit breakers and leases it shows. The error is the provider's. It panics on a
-// nil limiter.
+// New returns an observer with instruments of this provider; nil is the global provider. It shows the kill
+// switch, circuit breakers, leases and cache hits of these limiters. The error is the provider's. It panics
+// on a nil limiter.
 func New(provider metric.MeterProvider, limiters ...*ginlimit.Limiter) (*Observer, error) {
 	for _, l := range limiters {
 		if l == nil {
@@ -86,7 +85,7 @@ func New(provider metric.MeterProvider, limiters ...*ginlimit.Limiter) (*Observe
 	return o, nil
 }
 
-// watch shows how limiters stand whenever the SDK asks.
+// watch reports the state of limiters whenever the SDK collects.
 func watch(meter metric.Meter, limiters []*ginlimit.Limiter) (stop func() error, err error) {
 	var failed []error
 	gauge := func(name, unit, help string) metric.Int64ObservableGauge {
@@ -123,7 +122,7 @@ func watch(meter metric.Meter, limiters []*ginlimit.Limiter) (stop func() error,
 	return registered.Unregister, nil
 }
 
-// Close ends showing how the limiters stand.
+// Close stops reporting the state of the limiters.
 func (o *Observer) Close() error { return o.stop() }
 
 // Observe counts an event and marks the request's span.
@@ -162,7 +161,7 @@ func (o *Observer) Observe(ctx context.Context, e ginlimit.Event) {
 	}
 }
 
-// of are the attributes of an event that have few values.
+// of returns the attributes of an event that have few values.
 func of(e ginlimit.Event, prefix string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String(prefix+"tier", string(e.Tier)),

@@ -1,6 +1,6 @@
-// Package prom shows what limiters decide as Prometheus metrics. No label holds a user or a key, so the
-// number of series depends on tiers, windows and scopes alone. Beside it are alert rules (alerts.yaml) and a
-// Grafana dashboard (dashboard.json).
+// Package prom exports the decisions of limiters as Prometheus metrics. No label holds a user or a key, so
+// the number of series depends only on tiers, windows and scopes. Its folder has alert rules (alerts.yaml)
+// and a Grafana dashboard (dashboard.json).
 package prom
 
 import (
@@ -18,20 +18,20 @@ import (
 //	prometheus.MustRegister(metrics)
 //	router.Use(ginlimit.New(limiter, resolver, ginlimit.WithObserver(metrics)))
 //
-// It is safe for concurrent use. Its metrics, all of this process:
+// It is safe for concurrent use. Its metrics, all for this process:
 //
 //	ginlimit_decisions_total{tier,window,scope,outcome}       admitted, rejected, denied, upstream_full,
 //	                                                          shadow_rejected, bypassed, failed_open,
 //	                                                          failed_closed
-//	ginlimit_fallback_decisions_total{tier,outcome}           those of them that FailLocal's limiter made
+//	ginlimit_fallback_decisions_total{tier,outcome}           those that FailLocal's limiter made
 //	ginlimit_near_limit_admissions_total{tier,window,scope}   admitted, with at most a tenth left
-//	ginlimit_unknown_tier_total                               requests of a tier that no table names
-//	ginlimit_store_seconds                                    histogram: what decisions wait for the store
+//	ginlimit_unknown_tier_total                               requests of a tier that is in no table
+//	ginlimit_store_seconds                                    histogram: how long decisions wait for the store
 //	ginlimit_store_errors_total{kind,policy}                  kinds as Event.ErrorKind names them
 //	ginlimit_{tokens,spend}_{reserved,settled}_total{tier}    spend in currency units
 //	ginlimit_kill_switch, _breakers, _breakers_open, _leases  of the limiters that New was given
-//	ginlimit_rejection_cache_hits_total                       rejected without asking the store
-//	ginlimit_group_size                                       histogram: decisions that were sent together
+//	ginlimit_rejection_cache_hits_total                       rejected without a call to the store
+//	ginlimit_group_size                                       histogram: waiting decisions sent together
 type Collector struct {
 	limiters []*ginlimit.Limiter
 
@@ -45,8 +45,8 @@ type Collector struct {
 	standing    standing
 }
 
-// New returns a collector. The limiters are those whose kill switch, circuit breakers, leases, cache and
-// groups it shows; scopes of one limiter share them, so one of them is enough. It panics on nil.
+// New returns a collector. It shows the kill switch, circuit breakers, leases, cache and groups of these
+// limiters. The scopes of one limiter share them, so pass one of them. It panics on nil.
 func New(limiters ...*ginlimit.Limiter) *Collector {
 	for _, l := range limiters {
 		if l == nil {
@@ -129,7 +129,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	c.standing.describe(out)
 }
 
-// Collect sends all metrics. It asks Redis nothing.
+// Collect sends all metrics. It does not call Redis.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for _, each := range c.own {
 		each.Collect(out)

@@ -6,7 +6,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 )
 
-// standing is how limiters stand when they are looked at.
+// standing describes the metrics of the present state of limiters.
 type standing struct {
 	killSwitch, breakers, breakersOpen, leases, cacheHits, groupSize *prometheus.Desc
 }
@@ -59,7 +59,7 @@ func (s standing) collect(out chan<- prometheus.Metric, limiters []*ginlimit.Lim
 	out <- histogram(s.groupSize, groups)
 }
 
-// histogram is that of sizes of which there were sent[size].
+// histogram is the histogram of sizes; each size was sent sent[size] times.
 func histogram(desc *prometheus.Desc, sent []uint64) prometheus.Metric {
 	buckets := map[float64]uint64{1: 0, 2: 0, 4: 0, 8: 0, 16: 0, 32: 0}
 	var count uint64

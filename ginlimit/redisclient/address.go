@@ -11,8 +11,8 @@ import (
 
 // address is one address, taken apart: redis, rediss or unix, and the settings of its query.
 //
-// An error about an address is in words of this package. Those of url.Parse and of go-redis repeat what
-// they could not read, which may be a part of a password.
+// Errors about an address have texts of this package. Those of url.Parse and of go-redis repeat what they
+// could not read, which may be a part of a password.
 type address struct {
 	url      *url.URL // without its query
 	settings url.Values
@@ -40,7 +40,7 @@ func parseAddress(s string) (*address, error) {
 	authority, behind := cutAuthority(rest)
 	lateAt := known != "unix" && strings.Contains(behind, "@") && !strings.Contains(authority, "@")
 	if lateAt || strings.Contains(behind, "#") {
-		return nil, errEncoding // what follows the # or the first / or ? was meant for the password
+		return nil, errEncoding // the text after the # or the first / or ? belongs to the password
 	}
 	u, err := url.Parse(known + "://" + rest)
 	if err != nil {
@@ -63,7 +63,7 @@ func parseAddress(s string) (*address, error) {
 
 const rule = "want redis://[user:password@]host:port[/db], with a port that is a number from 1 to 65535"
 
-// bare checks an address without a scheme, host:port with or without what may follow.
+// bare checks an address without a scheme: host:port and what may follow.
 func bare(s string) error {
 	authority, _ := cutAuthority(s)
 	if strings.Contains(authority, "@") {
@@ -75,7 +75,7 @@ func bare(s string) error {
 	return nil
 }
 
-// schemeOf returns the one of go-redis's schemes that a scheme means.
+// schemeOf returns the go-redis scheme that a scheme means.
 func schemeOf(scheme string) (string, error) {
 	switch strings.ToLower(scheme) {
 	case "redis", "valkey", "redis+tcp", "valkey+tcp":
@@ -88,7 +88,7 @@ func schemeOf(scheme string) (string, error) {
 		return "", fmt.Errorf("unknown scheme %q; NewSentinel takes Sentinels as redis://host:port", scheme)
 	}
 	if u, err := url.Parse(scheme + "://host"); err != nil || u.Scheme != strings.ToLower(scheme) {
-		return "", errForm // no scheme, but a part of what else was written
+		return "", errForm // it is not a scheme, but another part of the address
 	}
 	return "", fmt.Errorf("unknown scheme %q; want redis:// or valkey://, rediss:// or valkeys:// for TLS, "+
 		"or unix:///path", scheme)
@@ -131,7 +131,7 @@ func (a *address) checkHost() error {
 	return nil
 }
 
-// db is the database as it was written, in the path or in the query, which wins; "" is none.
+// db is the database as written in the path or in the query; the query wins. "" is none.
 func (a *address) db() (string, error) {
 	path := strings.Trim(a.url.Path, "/")
 	if set := a.settings["db"]; len(set) > 0 && set[len(set)-1] != "" {
@@ -143,7 +143,7 @@ func (a *address) db() (string, error) {
 	return path, nil
 }
 
-// hostPort is host:port, with go-redis's defaults but for the port.
+// hostPort is host:port, with go-redis's default host and the given default port.
 func (a *address) hostPort(port string) string {
 	host := a.url.Hostname()
 	if host == "" {

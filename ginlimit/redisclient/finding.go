@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// kind is what a finding is about, for whoever decides what to look at next.
+// kind is what a finding is about; the next checks depend on it.
 type kind int
 
 const (
-	setting       kind = iota // the limiter runs, and will do something that nobody wants
-	unusable                  // nothing more can be asked of the server
+	setting       kind = iota // the limiter runs, but will do something that nobody wants
+	unusable                  // no more checks of the server are possible
 	unrunnable                // the scripts cannot be run
-	knownCluster              // the server says that it belongs to a Cluster, which the client does not know
-	hiddenCluster             // the server says nothing, and refuses two keys of different slots
+	knownCluster              // the server says that it belongs to a Cluster, and the client does not know it
+	hiddenCluster             // the server does not say so, but refuses two keys of different slots
 )
 
 // finding is one thing that is wrong.
 type finding struct {
 	kind kind
-	node string // which of several; "" is the only one
+	node string // which of several; "" if there is only one
 	text string // one line
 }
 

@@ -23,8 +23,8 @@ type probe struct {
 	args   []any
 }
 
-// probes run all that a limiter does, and end with both keys gone. Those behind the first of admit.lua are
-// for budgets of tokens and money, which not everybody has: a user who may not run them is not in trouble.
+// probes run what a limiter runs, and end with both keys deleted. From the first admit.lua on they are for
+// budgets of tokens and money, which are optional: if the user may not run these, that is not a problem.
 func probes() []probe {
 	const second, ttl = 1000, 2
 	window := func(limit int, member string) []any { return []any{"", second, limit, member, ttl} }
@@ -47,7 +47,7 @@ func probes() []probe {
 	}
 }
 
-// load makes the scripts known to the server.
+// load loads the scripts into the server.
 func (s server) load(ctx context.Context) []finding {
 	loaded := map[string]bool{}
 	for _, p := range probes() {
@@ -62,8 +62,8 @@ func (s server) load(ctx context.Context) []finding {
 	return nil
 }
 
-// checkScripts runs the probes, unless what was found shows that they cannot run. Only the first that fails
-// is told.
+// checkScripts runs the probes, unless the findings so far show that they cannot run. It reports only the
+// first that fails.
 func (s server) checkScripts(ctx context.Context, found []finding) []finding {
 	if hasKind(found, unusable) || hasKind(found, unrunnable) {
 		return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // otherProtocol finds out whether a server that did not answer speaks TLS and the client does not, or the
-// other way round; "" is neither. It has to be asked: a plain server waits for the rest of what it takes for
-// a command, and a server with TLS hangs up, and neither says why.
+// other way round; "" is neither. It must try: a plain server takes TLS for the start of a command and waits,
+// and a server with TLS hangs up. Neither says why.
 func (s server) otherProtocol(ctx context.Context) string {
 	for _, addr := range s.addrs {
 		switch {
@@ -56,7 +56,7 @@ func speaksTLS(ctx context.Context, addr string) bool {
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		op, ok := errors.AsType[*net.OpError](err)
-		return ok && op.Op == "remote error" // a refusal in TLS's own words
+		return ok && op.Op == "remote error" // a TLS alert
 	}
 	_ = conn.Close()
 	return true

@@ -1,28 +1,28 @@
-// Package redisclient makes go-redis clients with the settings that a rate limiter needs: an answer
-// soon or an error, instead of go-redis's patience for work that must be done.
+// Package redisclient makes go-redis clients with the settings that a rate limiter needs: a quick answer or
+// an error. go-redis's defaults wait longer, for work that must be done.
 //
 //	| setting                 | go-redis | here   | why                                                   |
 //	|-------------------------|----------|--------|-------------------------------------------------------|
 //	| ContextTimeoutEnabled   | false    | true   | otherwise a deadline does not end a read              |
-//	| Read, Write, PoolTimeout| 3 to 6 s | 100 ms | a request waits no longer for permission to run       |
+//	| Read, Write, PoolTimeout| 5 to 6 s | 100 ms | a request waits no longer for permission to run       |
 //	| DialTimeout             | 5 s      | 500 ms | a dial goes on after its caller left, for the next one|
 //	| DialerRetries           | 5        | 1      | a refused connection is an answer                     |
 //	| MaxRetries              | 3        | 1      | one lost reply is repeated, an outage is not          |
 //	| Cluster state reload    | 60 s     | 2 s    | finds a promoted replica                              |
-//	| Cluster MaxRetryBackoff | 512 ms   | 8 ms   | three repeats of TRYAGAIN leave time for another way  |
+//	| Cluster MaxRetryBackoff | 1 s      | 8 ms   | three repeats of TRYAGAIN leave time for another way  |
 //
-// An address is redis://[user:password@]host:port[/db], rediss:// for TLS, or host:port; a server alone
-// may also be unix:///path. valkey://, valkeys:// and redis+tls:// mean the same as redis:// and rediss://.
-// A special character in user or password is percent-encoded.
+// An address is redis://[user:password@]host:port[/db], rediss:// for TLS, or host:port; a single server may
+// also be unix:///path. valkey:// means redis://; valkeys:// and redis+tls:// mean rediss://. Special
+// characters in user or password are percent-encoded.
 //
-// A setting in an address's query, such as ?read_timeout=250ms or ?pool_size=50, wins. It has the name that
-// go-redis gives it, whatever the kind of client. A duration of 0 counts as not given, one below 0 is none
-// at all, and ?max_retries=-1 is no repeat. Further addresses share the credentials, the TLS and the
-// settings of the first; ?addr=host:port, once or more often, is another way to write them.
+// A setting in an address's query, such as ?read_timeout=250ms or ?pool_size=50, wins. It has go-redis's
+// name, for any kind of client. A duration of 0 counts as not given, a duration below 0 means none, and
+// ?max_retries=-1 means no repeat. Further addresses share the credentials, the TLS and the settings of the
+// first. They may also be written as ?addr=host:port, once or more often.
 //
-// No constructor connects to anything, so the servers may come up later. Their errors name the position of
-// the address, the setting and the rule, never a part of a user, a password or a host. What stands before
-// :// is a scheme, and an unknown one is named.
+// No constructor connects to anything, so the servers may come up later. Errors name the position of the
+// address, the setting and the rule, never a part of a user, a password or a host. They do name an unknown
+// scheme, the text before ://.
 package redisclient
 
 import (
@@ -44,8 +44,8 @@ const (
 	backoff     = 8 * time.Millisecond
 )
 
-// New returns a client of one server, a *redis.Client, or, given several addresses, of the Cluster that
-// they belong to, a *redis.ClusterClient.
+// New returns a client of one server, a *redis.Client. For several addresses it returns a client of their
+// Cluster, a *redis.ClusterClient.
 func New(urls ...string) (redis.UniversalClient, error) {
 	all, err := parseAll(urls)
 	if err != nil {
@@ -73,7 +73,7 @@ func newClient(a *address) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, at(1, 1, err)
 	}
-	o, err := read(a, redis.ParseURL) // which does not know the others
+	o, err := read(a, redis.ParseURL) // it does not know the others
 	if err != nil {
 		return nil, at(1, 1, err)
 	}
@@ -95,7 +95,7 @@ func newCluster(all []*address) (redis.UniversalClient, error) {
 	first := all[0]
 	first.url.Path = ""
 	first.settings.Del("db")
-	verify := first.take("skip_verify") // which ParseClusterURL does not know
+	verify := first.take("skip_verify") // ParseClusterURL does not know it
 	o, err := read(first, redis.ParseClusterURL)
 	if err == nil && o.TLSConfig != nil {
 		o.TLSConfig.MinVersion = tls.VersionTLS12
@@ -136,7 +136,7 @@ func noMaintNotifications() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-// parseAll parses the addresses, and those in the first one's addr settings behind them.
+// parseAll parses the addresses, and after them those in the addr settings of the first.
 func parseAll(urls []string) ([]*address, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("redisclient: no address; want redis://host:port or host:port")
@@ -171,7 +171,7 @@ func at(position, of int, err error) error {
 	return fmt.Errorf("redisclient: address %d of %d: %w", position, of, err)
 }
 
-// fits tells what an address behind the first one cannot have.
+// fits returns an error if an address after the first has something that it cannot have.
 func (a *address) fits(first *address) error {
 	user, firstUser := a.url.User, first.url.User
 	switch {
@@ -187,7 +187,7 @@ func (a *address) fits(first *address) error {
 	return nil
 }
 
-// fitsCluster tells what no address of a Cluster can have.
+// fitsCluster returns an error if an address has something that no address of a Cluster can have.
 func (a *address) fitsCluster() error {
 	if a.isUnix() {
 		return errors.New("a Cluster is not reached over a Unix socket")

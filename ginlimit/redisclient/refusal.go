@@ -63,12 +63,12 @@ func (s server) refusal(err error) string {
 // scriptDenied begins the answer to a script with a command that the user may not run.
 const scriptDenied = "The user executing the script"
 
-// mayNot tells whether a server answers that the user may not do that.
+// mayNot reports whether a server answers that the user may not do that.
 func mayNot(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, scriptDenied)
 }
 
-// denied says what a user may not do. A server says it with the user's name.
+// denied says what a user may not do, without the user's name, which is in the server's answer.
 func denied(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, " key"):
@@ -81,5 +81,5 @@ func denied(err error) string {
 	}
 }
 
-// deniedCommand finds a name between quotes. A user's name stands before it, without spaces.
+// deniedCommand finds a name between quotes. The user's name, without spaces, comes before it.
 var deniedCommand = regexp.MustCompile(`'([a-z|_-]+)' command`)

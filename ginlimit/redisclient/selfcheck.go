@@ -11,24 +11,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SelfCheck looks at a server, at every master of a Cluster or at every shard of a Ring as a limiter would
-// use it, and returns what will go wrong, joined into one error with a line each; nil is a good server. It
-// is for start-up, to be logged; limits work or fail without it.
+// SelfCheck checks a server, every master of a Cluster or every shard of a Ring as a limiter would use it. It
+// returns what will go wrong as one error, with one line per problem, or nil. Call it at start and log the
+// error; the limiter does not depend on it. The problems are:
 //
 //   - there is no connection, or the server takes no commands, and why;
 //   - the server is a replica, or is older than Redis 6.2;
-//   - its maxmemory-policy may evict keys of the limiter, which admits users again that had none left;
+//   - its maxmemory-policy may evict keys of the limiter, so that users with nothing left are admitted again;
 //   - this user may not load or run the scripts, or their commands on keys "ratelimit:*";
-//   - the server belongs to a Cluster, and the client does not know: where it does not say so itself, a
+//   - the server belongs to a Cluster, and the client does not know it: if the server does not say so, a
 //     script over two keys of different slots shows it.
 //
-// It loads the scripts and runs each on keys of its own, which it deletes. INFO and CONFIG GET are asked
-// politely: where they are forbidden, as on managed services, what they would tell is left out. A server that
-// is silent is asked over a connection of its own whether it speaks TLS, where the client does not, or the
+// It loads the scripts, except close.lua, and runs them on its own keys, which it deletes. INFO and CONFIG
+// GET are optional: if they are forbidden, as on managed services, their checks are left out. If a server
+// does not answer, a separate connection finds out whether it speaks TLS and the client does not, or the
 // other way round. The scripts run on one node of a Cluster.
 //
-// No line holds a part of the client's user, password or host. A node of a Cluster is named by the first
-// eight digits of its id, as CLUSTER NODES shows them, and its port, a shard by its name in the Ring.
+// No line holds a part of the client's user, password or host. A node of a Cluster is named by its port and
+// the first eight digits of its id, as in CLUSTER NODES; a shard by its name in the Ring.
 func SelfCheck(ctx context.Context, c redis.UniversalClient) error {
 	var r report
 	switch c := c.(type) {
@@ -63,7 +63,7 @@ func checkCluster(ctx context.Context, c *redis.ClusterClient, r *report) {
 	r.add(whole.checkScripts(ctx, r.findings)...)
 }
 
-// idsOf returns the ids of the nodes by host:port and, for nodes that announce no useful host, by port.
+// idsOf returns the ids of the nodes by host:port, and also by port for nodes that announce no useful host.
 func idsOf(ctx context.Context, c *redis.ClusterClient) map[string]string {
 	ids := map[string]string{}
 	//lint:ignore SA1019 Redis 6.2 has no CLUSTER SHARDS.

@@ -7,15 +7,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NewSentinel returns a client of whichever server the Sentinels at these addresses call the master of that
-// name, a *redis.Client. Without a port, an address has the Sentinels' own, 26379.
+// NewSentinel returns a client of the master with this name, a *redis.Client. The Sentinels at these
+// addresses find it. An address without a port has the Sentinels' port, 26379.
 //
-// The credentials of an address are the Sentinels', as in go-redis; those of the servers are the settings
-// username and password, and the database is the address's:
+// The credentials in an address are the Sentinels', as in go-redis. Those of the servers are the settings
+// username and password. The database is in the address:
 //
 //	redis://:sentinel-password@10.0.0.1:26379/0?username=limiter&password=servers-password
 //
-// rediss:// is TLS to Sentinels and servers alike. The settings replica_only, route_by_latency and
+// rediss:// is TLS to both Sentinels and servers. The settings replica_only, route_by_latency and
 // route_randomly are refused: only the master counts.
 func NewSentinel(master string, urls ...string) (redis.UniversalClient, error) {
 	all, err := parseAll(urls)

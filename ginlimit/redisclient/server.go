@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is one server that is looked at, or the Cluster as a whole.
+// server is one server to check, or a whole Cluster.
 type server struct {
 	client    redis.UniversalClient
 	name      string // which of several
 	keys      [2]string
-	inCluster bool // and the client knows
+	inCluster bool // and the client knows it
 	network   string
-	addrs     []string // where it can be asked once more; none behind Sentinels
+	addrs     []string // for a second connection; none behind Sentinels
 	tls       bool
 	secrets   []string
 }
@@ -26,7 +26,7 @@ func serverOf(c redis.UniversalClient, keys [2]string) server {
 		o := c.Options()
 		s.network, s.tls = o.Network, o.TLSConfig != nil
 		s.secrets = secrets(o.Username, o.Password, o.Addr)
-		if o.Addr != "FailoverClient" { // go-redis's stand-in for an address that Sentinels will tell
+		if o.Addr != "FailoverClient" { // go-redis's placeholder: the address comes from Sentinels
 			s.addrs = []string{o.Addr}
 		}
 	}
@@ -37,7 +37,7 @@ func (s server) finding(k kind, text string) finding {
 	return finding{kind: k, node: s.name, text: text}
 }
 
-// check tells what the server says of itself.
+// check checks what the server says about itself.
 func (s server) check(ctx context.Context) []finding {
 	if err := s.client.Ping(ctx).Err(); err != nil && !redis.IsPermissionError(err) {
 		return []finding{s.finding(unusable, s.trouble(ctx, err))}
@@ -59,7 +59,7 @@ func (s server) check(ctx context.Context) []finding {
 	return append(found, s.load(ctx)...)
 }
 
-// checkEviction asks INFO, which managed services allow, and CONFIG where INFO does not tell.
+// checkEviction reads INFO, which managed services allow, and CONFIG if INFO has no policy.
 func (s server) checkEviction(ctx context.Context, info map[string]string) []finding {
 	maxmemory, policy := info["maxmemory"], info["maxmemory_policy"]
 	if policy == "" {
@@ -73,7 +73,7 @@ func (s server) checkEviction(ctx context.Context, info map[string]string) []fin
 		"and so admit too much; want noeviction")}
 }
 
-// parseInfo reads name:value lines. No two sections have a name in common that is looked at here.
+// parseInfo reads name:value lines. The names used here are unique over all sections.
 func parseInfo(text string) map[string]string {
 	info := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -84,7 +84,7 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// tooOld tells whether a version, such as "7.0.15", is below 6.2; one that cannot be read is not.
+// tooOld reports whether a version, such as "7.0.15", is below 6.2. A version that cannot be read is not.
 func tooOld(version string) bool {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

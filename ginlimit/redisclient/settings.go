@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// read hands an address to one of go-redis's parsers, which knows the names and the forms of its settings.
+// read parses an address with one of go-redis's parsers, which knows the names and the forms of its settings.
 func read[Options any](a *address, parse func(string) (Options, error)) (Options, error) {
 	var none Options
 	takes := func(name, value string) bool {
@@ -33,7 +33,7 @@ func read[Options any](a *address, parse func(string) (Options, error)) (Options
 		case !takes(name, value):
 			return none, fmt.Errorf("%s: want %s", name, form)
 		case form == formDuration && sign(value) == 0:
-			continue // to go-redis, 0 is no time-out or no time at all; here it is not given
+			continue // for go-redis 0 means no time-out or no time at all; here it counts as not given
 		case name == "dial_timeout" && sign(value) < 0:
 			return none, fmt.Errorf("%s: want a duration above 0; below, no connection would be made", name)
 		}
@@ -43,14 +43,15 @@ func read[Options any](a *address, parse func(string) (Options, error)) (Options
 	whole.RawQuery = settings.Encode()
 	options, err := parse(whole.String())
 	if err != nil {
-		return none, errors.New("go-redis cannot read it") // and its words may hold a part of it
+		return none, errors.New("go-redis cannot read it") // its own error may hold a part of the address
 	}
 	return options, nil
 }
 
 const formDuration = "a duration, such as 250ms, or whole seconds"
 
-// formOf is what a setting takes, found by trying; "" is a setting that the parser does not know.
+// formOf is the form of a setting's value, found by trying; "" means that the parser does not know the
+// setting.
 func formOf(name string, takes func(name, value string) bool) string {
 	switch {
 	case !takes(name, ""):
@@ -65,7 +66,7 @@ func formOf(name string, takes func(name, value string) bool) string {
 	return "a whole number"
 }
 
-// sign is that of a duration, 1 if none is written.
+// sign is the sign of a duration, or 1 if value is not a duration.
 func sign(value string) int {
 	n, err := strconv.Atoi(value)
 	if err != nil {
@@ -80,8 +81,8 @@ func sign(value string) int {
 	return max(-1, n)
 }
 
-// unknown names a setting only if it cannot be a part of a password: in redis://:12?word@host, all of 12?word
-// is one.
+// unknown names a setting only if it cannot be a part of a password: in redis://:12?word@host the password is
+// 12?word.
 func (a *address) unknown(name string) error {
 	isName := name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") == "" && a.settings.Get(name) != ""
 	switch {
@@ -93,7 +94,7 @@ func (a *address) unknown(name string) error {
 	return errors.New("unexpected option: a name behind the ? is no setting of go-redis for this kind of client")
 }
 
-// withAliases gives settings the name that all of go-redis's parsers know.
+// withAliases renames settings to the name that all of go-redis's parsers know.
 func withAliases(settings url.Values) {
 	for alias, name := range map[string]string{
 		"idle_timeout": "conn_max_idle_time",
@@ -108,7 +109,7 @@ func withAliases(settings url.Values) {
 	}
 }
 
-// take moves the named settings to an address of their own.
+// take moves the named settings to a separate address.
 func (a *address) take(names ...string) *address {
 	taken := &address{url: &url.URL{Scheme: a.url.Scheme, Host: "localhost"}, settings: url.Values{}}
 	if a.isUnix() {

@@ -16,13 +16,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// trouble says what kind of trouble an error is. It is in words of this package: those of a dial name host
-// and port, those of a certificate the host, and those of a server may name the user.
+// trouble describes an error in texts of this package: errors of a dial name host and port, those of a
+// certificate the host, and those of a server may name the user.
 func (s server) trouble(ctx context.Context, err error) string {
 	if several, ok := errors.AsType[interface {
 		error
 		Unwrap() []error
-	}](err); ok { // of the Sentinels, who all failed
+	}](err); ok { // of the Sentinels, which all failed
 		var words []string
 		for _, err := range several.Unwrap() {
 			if w := s.trouble(ctx, err); !slices.Contains(words, w) {
@@ -44,7 +44,7 @@ func (s server) trouble(ctx context.Context, err error) string {
 	return silence(err)
 }
 
-// connection says why there is no connection, where that is certain; otherwise it is "".
+// connection says why there is no connection, or "" if that is not certain.
 func connection(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		switch {

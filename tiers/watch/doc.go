@@ -5,12 +5,11 @@
 //	go file.Watch(ctx, nil)                     // until ctx is over
 //	limits := file.Store().Lookup(tiers.Pro)    // of the file as it is now
 //
-// A change is seen a moment after it is complete, whether the file is written in place, replaced by a rename,
-// as editors do it, or reached through symbolic links that change, as in a mounted ConfigMap of Kubernetes.
-// Where the operating system tells of no change, as on a network file system, it is seen within a minute. A
-// program that writes a tier file should write another one and rename it: a file that is half written may be
-// a table.
+// A change is noticed shortly after it is complete. The file may be written in place, replaced by a rename,
+// as editors do, or reached through symbolic links that change, as in a mounted ConfigMap of Kubernetes. If
+// the operating system does not report changes, as on a network file system, a change is noticed within a
+// minute. A program that writes a tier file should write a new file and rename it, because a half-written
+// file may be a valid table.
 //
-// A file that breaks a rule, or is gone, changes nothing: the last good table stays, and the error is
-// reported.
+// If a file breaks a rule or is missing, the last good table stays, and the error is reported.
 package watch

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// quiet is how long nothing must happen to the file before it is read: writing takes several steps.
+	// quiet is how long the file must not change before it is read: writing takes several steps.
 	quiet = 100 * time.Millisecond
-	// always is how often the file is read although nothing has happened to it.
+	// always is how often the file is read even without a change.
 	always = time.Minute
 )
 
-// File is a tier file, and the table that it last held. It is safe for concurrent use. Make one with [Open].
+// File is a tier file and its last good table. It is safe for concurrent use. Make one with [Open].
 type File struct {
 	path   string
 	checks []func(*tiers.Store) error
@@ -30,9 +30,9 @@ type File struct {
 	store  atomic.Pointer[tiers.Store]
 }
 
-// Open loads the tier file at path as [tiers.LoadFile] does; errors are the same. A table also has to pass
-// the checks, now and at every change: a program says in them what it needs of a table, say the tiers that
-// its users have. The error of a check is wrapped.
+// Open loads the tier file at path like [tiers.LoadFile], with the same errors. A table must also pass the
+// checks, now and at every change: they test what the program needs, for example that all tiers of its users
+// are there. The error of a check is wrapped.
 func Open(path string, checks ...func(*tiers.Store) error) (*File, error) {
 	absolute, err := filepath.Abs(path) // the working directory may change
 	if err != nil {
@@ -47,17 +47,17 @@ func Open(path string, checks ...func(*tiers.Store) error) (*File, error) {
 	return f, nil
 }
 
-// Store returns the table that the file last held without an error. It is never nil. The pointer changes when
-// the table does and not otherwise. The cost is one atomic load.
+// Store returns the last good table of the file. It is never nil. The pointer changes only if the table
+// changes. The cost is one atomic load.
 func (f *File) Store() *tiers.Store { return f.store.Load() }
 
-// Watch follows the file until ctx is over, and then returns nil. Call it once, in a goroutine of your own.
-// It returns an error at once where nothing can be watched.
+// Watch watches the file until ctx is over, and then returns nil. Call it once, in its own goroutine. It
+// returns an error at once if nothing can be watched.
 //
-// It calls report, one call at a time, with each new table, after [File.Store] returns it, and with a nil
-// table and an error when a table could not be taken: once an error, not once a look. When the file is good
-// again after an error it reports the table, changed or not. Without report it writes to slog's default
-// logger.
+// It calls report, one call at a time. For each new table it passes the table, after [File.Store] returns it.
+// If a table cannot be used, it passes nil and the error, once per error, not at every check. When the file
+// is good again after an error, it passes the table, changed or not. If report is nil, it writes to slog's
+// default logger.
 func (f *File) Watch(ctx context.Context, report func(*tiers.Store, error)) error {
 	if report == nil {
 		report = f.log
@@ -68,7 +68,7 @@ func (f *File) Watch(ctx context.Context, report func(*tiers.Store, error)) erro
 	}
 	defer events.Close()
 	w := watcher{File: f, events: events, report: report}
-	// A directory may be replaced at this very moment: the first look, at once, follows the new one.
+	// A directory may be replaced at this moment. The first look comes at once and follows the new one.
 	if err := w.follow(); err != nil && len(events.WatchList()) == 0 {
 		return err
 	}
@@ -117,20 +117,20 @@ func (f *File) log(s *tiers.Store, err error) {
 	slog.Info("tiers/watch: the tier file counts from now on", "path", f.path, "tiers", s.Tiers())
 }
 
-// watcher is what one Watch knows.
+// watcher is the state of one Watch.
 type watcher struct {
 	*File
 	events *fsnotify.Watcher
 	report func(*tiers.Store, error)
 	failed string // the error of the last look, or ""
 
-	way         map[string]bool // what decides which file it is; see wayTo
-	directories map[string]bool // that are watched, since they hold the way
+	way         map[string]bool // the paths that decide which file it is; see wayTo
+	directories map[string]bool // the watched directories, which hold the way
 }
 
-// look takes the file's table, if it is another one, and reports what there is to report.
+// look reads the file, stores its table if that has changed, and reports.
 func (w *watcher) look() {
-	err := w.follow() // before the file is read: what happens to it from now on is an event
+	err := w.follow() // before the file is read, so that later changes are events
 	s, loadErr := w.load()
 	changed := loadErr == nil && !reflect.DeepEqual(s, w.Store())
 	if changed {
@@ -138,7 +138,7 @@ func (w *watcher) look() {
 	}
 	failed := ""
 	switch {
-	case loadErr != nil: // says more than that a directory is not there
+	case loadErr != nil: // says more than err, a missing directory
 		err, failed = loadErr, loadErr.Error()
 	case err != nil:
 		failed = err.Error()
@@ -160,7 +160,7 @@ func (w *watcher) follow() error {
 	}
 	for _, old := range w.events.WatchList() {
 		if !w.directories[old] {
-			_ = w.events.Remove(old) // fails where the directory is gone, and the watch with it
+			_ = w.events.Remove(old) // fails if the directory is gone, and the watch with it
 		}
 	}
 	var errs []error

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxLinks bounds the links on a way, as the operating system does: they may form a circle.
+// maxLinks bounds the links on a way, like the operating system: they may form a circle.
 const maxLinks = 40
 
-// wayTo returns the paths that decide which file an absolute path leads to: every symbolic link on the way,
-// and its end. If something on the way does not exist yet, the way ends there.
+// wayTo returns the paths that decide which file an absolute path means: every symbolic link on the way, and
+// the end of the way. If something on the way does not exist yet, the way ends there.
 func wayTo(path string) map[string]bool {
 	way := make(map[string]bool)
 	at, rest := root(path)
@@ -39,7 +39,7 @@ func wayTo(path string) map[string]bool {
 	return way
 }
 
-// root parts an absolute path into its root and the rest.
+// root splits an absolute path into its root and the rest.
 func root(path string) (at, rest string) {
 	at = filepath.VolumeName(path) + string(filepath.Separator)
 	return at, strings.TrimPrefix(filepath.Clean(path), at)

@@ -1,5 +1,5 @@
-// Package budget holds the words that limiters and stores share: what is counted (Dimension), one
-// owner's part in it (Claim), the answer (Verdict), the keys, and the Store that decides.
+// Package budget has the types that limiters and stores share: what is counted (Dimension), what a request
+// wants of it (Claim), the decision (Verdict), the keys, and the Store that decides.
 package budget
 
 import (
@@ -25,26 +25,26 @@ const (
 	Requests Unit = iota
 	Tokens
 	Spend      // millionths of the operator's currency unit
-	Concurrent // requests under way
-	Open       // whether a provider takes requests at all
+	Concurrent // requests in progress
+	Open       // whether a provider accepts requests at all
 )
 
 var units = [...]string{"", "tokens", "spend", "concurrent", "open"}
 
-// String is the unit's name in keys, headers and metrics; "" of requests.
+// String is the unit's name in keys, headers and metrics; "" for requests.
 func (u Unit) String() string { return units[u] }
 
-// UnitOf is the unit of a name; Requests where it is none.
+// UnitOf is the unit with this name; Requests if there is none.
 func UnitOf(name string) Unit { return Unit(max(0, slices.Index(units[:], name))) }
 
-// Form is how a store keeps a dimension.
+// Form is how a store stores a dimension.
 type Form uint8
 
 const (
 	Log   Form = iota // an exact window of requests
 	Sum               // a bounded window: late by less than a sixtieth of it, never early
-	Lease             // requests under way, each for as long as its lease is renewed
-	Gate              // closed for a time, or open; nothing is taken of it
+	Lease             // requests in progress, each for as long as its lease is renewed
+	Gate              // open, or closed for a time; nothing is taken from it
 )
 
 // String is the form's name, as scripts know it.
@@ -52,12 +52,12 @@ func (f Form) String() string { return [...]string{"log", "sum", "lease", "gate"
 
 // Dimension is what a budget counts, in any span of a window's length. It is comparable.
 type Dimension struct {
-	Window  time.Duration // 0 of Concurrent
+	Window  time.Duration // 0 for Concurrent
 	Unit    Unit
-	Bounded bool // of requests: a Sum in place of a Log
+	Bounded bool // for requests: a Sum instead of a Log
 }
 
-// Form is how stores keep the dimension.
+// Form is how stores store the dimension.
 func (d Dimension) Form() Form {
 	switch {
 	case d.Unit == Concurrent:
@@ -70,8 +70,8 @@ func (d Dimension) Form() Form {
 	return Sum
 }
 
-// String is the dimension's name in headers, bodies and metrics: "minute", "hour", "day", "month", or
-// the window's seconds ("90s") where it is none of these; "tokens-minute", "spend-day"; "concurrent".
+// String is the dimension's name in headers, bodies and metrics: "minute", "hour", "day", "month", or for any
+// other window its seconds ("90s"); "tokens-minute", "spend-day"; "concurrent".
 func (d Dimension) String() string {
 	switch d.Unit {
 	case Requests:
@@ -96,7 +96,7 @@ func (d Dimension) window() string {
 	return strconv.FormatInt(d.seconds(), 10) + "s"
 }
 
-// suffix is the last part of the dimension's keys. It tells the form, so that no two meet.
+// suffix is the last part of the dimension's keys. It shows the form, so that no two forms share a key.
 func (d Dimension) suffix() string {
 	unit := d.Unit.String()
 	switch d.Form() {
@@ -121,19 +121,19 @@ type Budget struct {
 	Limit int // 0 or less admits nothing, but see NoLimit
 }
 
-// NoLimit is the limit of a Lease that is held without being counted.
+// NoLimit is the limit of a Lease that is held but not limited.
 const NoLimit = -1
 
-// Dimensions are what a mount has switched on beside exact windows of requests.
+// Dimensions says what a mount has switched on beside exact windows of requests.
 type Dimensions struct {
 	Usage      bool // tokens and spend
 	Concurrent bool
 	Bounded    bool // windows of requests above the shortest are a Sum
 }
 
-// Of returns the budgets that a tier has: requests, tokens and spend, each shortest window first, and then
-// requests under way. A number that is unlimited is no budget: it is not asked for. So is an optional one
-// that is 0; a required one that is 0, which no table has but the zero Store, admits nothing.
+// Of returns the budgets of a tier: requests, tokens and spend, each shortest window first, and then requests
+// in progress. An unlimited number is not a budget, and neither is an optional number that is 0. A required
+// number that is 0 admits nothing; only the zero Store has that.
 func Of(l tiers.Limits, on Dimensions) []Budget {
 	var budgets []Budget
 	add := func(unit Unit, window time.Duration, limit int) {

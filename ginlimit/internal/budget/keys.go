@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// DefaultPrefix is what keys begin with, unless the operator says otherwise.
+// DefaultPrefix is the beginning of all keys, unless the operator sets another.
 const DefaultPrefix = "ratelimit"
 
-// maxPart is the longest id or scope, after encoding, that stands in a key as itself.
+// maxPart is the longest encoded id or scope that a key has unhashed.
 const maxPart = 128
 
-// hashedPart opens a part that stands for one too long to keep.
+// hashedPart begins a part that is hashed because it was too long.
 const hashedPart = "sha256-"
 
-// Names makes the keys of one scope: prefix:user:scope:form, without the scope where it is empty. With
-// hash tags the user is in literal braces, so that a Cluster keeps the keys of a user in one slot. A user who
-// has a tag of another name, such as the organisation's, is behind it: prefix:{tag}user:scope:form. The zero
-// value has the default prefix, no scope and no hash tags.
+// Names makes the keys of one scope: prefix:user:scope:form, without the scope if it is empty. With hash tags
+// the user is in literal braces, so that a Cluster keeps the keys of a user in one slot. If a user has
+// another tag, such as the organisation, keys are prefix:{tag}user:scope:form. The zero value has the default
+// prefix, no scope and no hash tags.
 type Names struct {
 	Prefix   string // "" = DefaultPrefix
-	Scope    string // as the application named it
+	Scope    string // not encoded
 	HashTags bool
 	TagOf    func(id string) string // nil, or "" for an id: the id is its own tag
 }
 
-// CheckPrefix returns an error unless prefix can begin a key: letters, digits, _ - . @ + = / and, between
-// others, colons. Anything else could set the hash tag.
+// CheckPrefix returns an error unless prefix can begin a key: letters, digits, _ - . @ + = / and, not at its
+// ends, colons. Anything else could set the hash tag.
 func CheckPrefix(prefix string) error {
 	for i := range len(prefix) {
 		if b := prefix[i]; !plainByte(b) && (b != ':' || i == 0 || i == len(prefix)-1) {
@@ -79,7 +79,7 @@ func (n Names) OneSlot(owner, other string) bool {
 	return tag == otherTag
 }
 
-// Head is what keys have before their owner.
+// Head is the part of a key before its owner.
 func (n Names) Head() string {
 	head := cmp.Or(n.Prefix, DefaultPrefix) + ":"
 	if n.HashTags {
@@ -88,7 +88,7 @@ func (n Names) Head() string {
 	return head
 }
 
-// Tail is what keys have after their owner.
+// Tail is the part of a key after its owner.
 func (n Names) Tail(d Dimension) string {
 	if n.Scope != "" {
 		return ":" + EncodePart(n.Scope) + ":" + d.suffix()
@@ -96,15 +96,15 @@ func (n Names) Tail(d Dimension) string {
 	return ":" + d.suffix()
 }
 
-// LaterLease is the key of a further lease of one request. No scope is like it: "!" is always encoded.
+// LaterLease is the key of a further lease of one request. No scope looks like it: "!" is always encoded.
 func LaterLease(head, owner string, number int) string {
 	return head + owner + ":!" + strconv.Itoa(number) + ":leases"
 }
 
-// EncodePart writes an id or a scope so that no two of them meet and none can set the hash tag or
-// another part: bytes other than letters, digits and _ - . @ + = / are percent-encoded in
-// upper-case hex. A part that would be longer than maxPart, or that begins as a hashed one does,
-// becomes "sha256-" and the hex SHA-256 of the original bytes; 128 bytes bound a key's cost.
+// EncodePart encodes an id or a scope. No two of them become the same part, and none can set the hash tag or
+// another part: bytes other than letters, digits and _ - . @ + = / are percent-encoded in upper-case hex. If
+// the result is longer than maxPart, or the original begins with "sha256-", it is "sha256-" and the hex
+// SHA-256 of the original bytes. The bound keeps keys cheap.
 func EncodePart(part string) string {
 	if len(part) > maxPart || strings.HasPrefix(part, hashedPart) {
 		return hashPart(part)

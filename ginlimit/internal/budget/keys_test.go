@@ -58,13 +58,13 @@ func TestKeysOfATag(t *testing.T) {
 		org, _, _ := strings.Cut(id, "/")
 		return org
 	}
-	tagged := Names{HashTags: true, TagOf: org}
+	tagged, long := Names{HashTags: true, TagOf: org}, strings.Repeat("a", 129)
 	for id, want := range map[string]string{
-		"acme/alice":                   "ratelimit:{acme}acme/alice:60",
-		"acme":                         "ratelimit:{acme}:60",
-		"/alice":                       "ratelimit:{/alice}:60",
-		"a}b/alice":                    "ratelimit:{a%7Db}a%7Db/alice:60",
-		strings.Repeat("a", 129) + "/": "ratelimit:{" + sha(strings.Repeat("a", 129)) + "}" + sha(strings.Repeat("a", 129)+"/") + ":60",
+		"acme/alice": "ratelimit:{acme}acme/alice:60",
+		"acme":       "ratelimit:{acme}:60",
+		"/alice":     "ratelimit:{/alice}:60",
+		"a}b/alice":  "ratelimit:{a%7Db}a%7Db/alice:60",
+		long + "/":   "ratelimit:{" + sha(long) + "}" + sha(long+"/") + ":60",
 	} {
 		require.Equal(t, want, tagged.Key(id, Dimension{Window: Minute}))
 	}

@@ -1,5 +1,5 @@
-// Package clientaddr finds out from which address a request comes, and believes no more of its headers than
-// the Gin engine does.
+// Package clientaddr finds the address that a request comes from. It trusts its headers no more than the Gin
+// engine does.
 package clientaddr
 
 import (
@@ -17,8 +17,8 @@ const (
 		"call SetTrustedProxies, with nil if the only proxy is the one on the Unix socket"
 )
 
-// Of is the address of the client, as Gin's ClientIP would find it, and what to warn about. Forwarded
-// addresses are not believed while Gin trusts every proxy, but for the last one behind a Unix socket.
+// Of returns the address of the client, as Gin's ClientIP would find it, and a warning to log. While Gin
+// trusts every proxy, forwarded addresses are ignored, except the last one if the peer is on a Unix socket.
 func Of(c *gin.Context) (addr netip.Addr, warning string, err error) {
 	remote := c.Request.RemoteAddr
 	addr, err = parseAddr(remote)
@@ -40,13 +40,13 @@ func Of(c *gin.Context) (addr netip.Addr, warning string, err error) {
 	return addr, "", err
 }
 
-// isUnixPeer reports whether a connection's address is that of a Unix socket, which mostly has no name.
+// isUnixPeer reports whether a connection's address is that of a Unix socket, which usually has no name.
 func isUnixPeer(remote string) bool {
 	return remote == "" || remote[0] == '@' || remote[0] == '/'
 }
 
 // parseAddr parses the address of a connection or of a header: with or without a port, brackets, a zone and,
-// as in RFC 7239, quotes. Nobody needs the port, so it may be anything.
+// as in RFC 7239, quotes. The port is not used, so it may be anything.
 func parseAddr(s string) (netip.Addr, error) {
 	s = strings.Trim(strings.TrimSpace(s), `"`)
 	addr, err := netip.ParseAddr(s)
@@ -73,7 +73,7 @@ func Block(addr netip.Addr) string {
 	return netip.PrefixFrom(addr, 64).Masked().String()
 }
 
-// carriedIPv4 returns the IPv4 address inside a NAT64 or 6to4 address, and any other address as it is.
+// carriedIPv4 returns the IPv4 address inside a NAT64 or 6to4 address, and any other address unchanged.
 func carriedIPv4(addr netip.Addr) netip.Addr {
 	b := addr.As16()
 	switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Bounds of what is read of forwarded headers. Anybody may send them, and they are read before any limit.
+// Bounds for reading forwarded headers. Anybody may send them, and they are read before any limit.
 const (
 	maxEntries    = 16 // of a header, from the right; real chains of proxies are shorter
 	maxEntry      = 64 // bytes of an entry: an IPv6 address in brackets with zone and port
-	maxCandidates = 16 // headers of other names than the usual ones
+	maxCandidates = 16 // headers with other names than the usual ones
 )
 
-// usualHeaders are those that Gin reads by default, and those of the platforms that it knows.
+// usualHeaders are the headers that Gin reads by default, and those of the platforms that it knows.
 var usualHeaders = [...]string{
 	"X-Forwarded-For", "X-Real-Ip",
 	http.CanonicalHeaderKey(gin.PlatformCloudflare),
@@ -24,18 +24,17 @@ var usualHeaders = [...]string{
 	http.CanonicalHeaderKey(gin.PlatformGoogleAppEngine),
 }
 
-// forwarded holds the headers of a request that may forward addresses. Only Gin knows which of them it
-// reads.
+// forwarded holds the headers of a request that may forward addresses. Only Gin knows which of them it reads.
 type forwarded []forwardedHeader
 
 // forwardedHeader is a header that ends in an address.
 type forwardedHeader struct {
 	name  string
 	addrs []netip.Addr // of its last entries, the last one first
-	whole bool         // there are no entries before these
+	whole bool         // these are all entries
 }
 
-// forwardedIn reads the headers. Where somebody sends addresses under very many names, only the usual ones
+// forwardedIn reads the headers. If a request has addresses under very many names, only the usual names
 // count.
 func forwardedIn(h http.Header) forwarded {
 	var found forwarded
@@ -65,8 +64,8 @@ func (f forwarded) add(name string, lines []string) forwarded {
 	return append(f, forwardedHeader{name, addrs, whole})
 }
 
-// lastAddrs reads comma-separated entries from the right, up to one that is no address. Empty entries do not
-// count (RFC 9110, section 5.6.1.2).
+// lastAddrs reads comma-separated entries from the right, up to one that is not an address. It skips empty
+// entries (RFC 9110, section 5.6.1.2).
 func lastAddrs(lines []string) (addrs []netip.Addr, whole bool) {
 	looked := 0
 	for _, line := range slices.Backward(lines) {
@@ -91,8 +90,8 @@ func lastAddrs(lines []string) (addrs []netip.Addr, whole bool) {
 	return addrs, true
 }
 
-// cutLastEntry cuts off what follows the last comma of a line. It looks at no more of the line than an entry
-// may take. A longer entry is returned without its beginning, and is still too long to be an address.
+// cutLastEntry cuts off the text after the last comma of a line. It reads no more of the line than an entry
+// may have. A longer entry is returned without its beginning, and is still too long to be an address.
 func cutLastEntry(line string) (entry, before string, more bool) {
 	start := max(0, len(line)-maxEntry-1)
 	comma := start + strings.LastIndexByte(line[start:], ',')
@@ -105,7 +104,7 @@ func cutLastEntry(line string) (entry, before string, more bool) {
 	return strings.TrimSpace(line), "", false
 }
 
-// mayBeAddr is a quick check that keeps most other headers away from the parser.
+// mayBeAddr is a quick check, so that most other headers are not parsed.
 func mayBeAddr(entry string) bool {
 	digits := strings.TrimLeft(entry, `"[`)
 	return len(entry) <= maxEntry && strings.ContainsAny(entry, ".:") &&
@@ -118,7 +117,7 @@ func (f forwarded) chains() http.Header {
 	for _, header := range f {
 		var chain []byte
 		if !header.whole {
-			chain = append(chain, '-') // Gin must not take the first of the rest for the client
+			chain = append(chain, '-') // so that Gin does not take the first entry kept for the client
 		}
 		for _, addr := range slices.Backward(header.addrs) {
 			if len(chain) > 0 {

@@ -2,7 +2,7 @@ package memstore
 
 import "github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 
-// leases are the requests of an owner that are under way, with the end of each lease in Unix milliseconds.
+// leases are the requests of an owner in progress, with the end of each lease in Unix milliseconds.
 type leases map[string]int64
 
 func (l leases) len() int { return len(l) }
@@ -25,7 +25,7 @@ func (l leases) verdict(now int64, b budget.Budget) budget.Verdict {
 	return budget.Verdict{Used: used, RetryAfter: budget.Busy}
 }
 
-// take holds a lease, and forgets those that ended long ago.
+// take adds a lease, and forgets those that ended long ago.
 func (l leases) take(id string, now int64) {
 	for id, end := range l {
 		if end <= now-budget.Forget.Milliseconds() {
@@ -35,7 +35,7 @@ func (l leases) take(id string, now int64) {
 	l[id] = now + budget.LeaseTime.Milliseconds()
 }
 
-// shorten lets no lease last longer than one that begins now: the clock has been ahead and came back.
+// shorten ends every lease no later than one that begins now, in case the clock was ahead and went back.
 func (l leases) shorten(now int64) {
 	for id, end := range l {
 		l[id] = min(end, now+budget.LeaseTime.Milliseconds())

@@ -8,12 +8,11 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// requestLog is what a sorted set is to the scripts: entries by time, members distinct. A nil log
-// is an empty one.
+// requestLog is like the scripts' sorted set: entries by time, members distinct. A nil log is an empty one.
 type requestLog struct {
 	entries []logEntry // oldest first
 	at      map[string]int64
-	most    int // entries at once since the last shrink
+	most    int // the most entries since the last shrink
 }
 
 type logEntry struct {
@@ -38,7 +37,7 @@ func (l *requestLog) holds(member string) bool {
 	return ok
 }
 
-// expired counts the entries that are out of the window at now; one exactly a window old is out.
+// expired counts the entries that have left the window at now; an entry exactly a window old has left.
 func (l *requestLog) expired(now int64, window time.Duration) int {
 	if l == nil {
 		return 0
@@ -61,8 +60,8 @@ func (l *requestLog) verdict(first int, now int64, b budget.Budget) budget.Verdi
 	return budget.Verdict{Used: used, RetryAfter: time.Duration(retry) * time.Millisecond}
 }
 
-// restampFrom sets the time of the entries from index first on to now, if the first of them is in the future:
-// the clock has been ahead and came back. They leave one window after now, as the rejected call was told.
+// restampFrom sets the time of all entries in the future to now, if the entry at index first is one of them:
+// the clock was ahead and went back. They leave one window after now, which is the wait of the rejected call.
 func (l *requestLog) restampFrom(first int, now int64) {
 	if first >= l.len() || l.entries[first].at <= now {
 		return
@@ -114,7 +113,7 @@ func (l *requestLog) trim(n int) {
 	}
 }
 
-// shrink frees the memory of entries that have left: neither a slice nor a map does by itself.
+// shrink frees the memory of entries that have left; slices and maps do not free it by themselves.
 func (l *requestLog) shrink() {
 	l.entries = slices.Clone(l.entries)
 	l.at = make(map[string]int64, len(l.entries))

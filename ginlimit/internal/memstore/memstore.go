@@ -1,4 +1,4 @@
-// Package memstore decides claims in this process: the same decisions as the scripts make on Redis.
+// Package memstore decides claims in this process. Its decisions are those of the scripts on Redis.
 package memstore
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Bounds of a store, about 160 MB in all. Beyond either, the key that was used longest ago is forgotten,
-// and its user starts anew; a key in use is never forgotten for its own size.
+// Bounds of a store, about 160 MB in all. Above either, the least recently used key is forgotten, and its
+// user starts anew; a key in use is never forgotten for its own size.
 const (
 	Keys    = 100_000   // budgets of users, about 450 bytes each; a user with a minute and a day has two
 	Entries = 1_000_000 // admitted requests in all of them, about 130 bytes each; of a Sum, its slices
 )
 
-// Store is a budget.Store of one process. It never fails and never waits, so it does not look at contexts.
-// One mutex stands for Redis's single thread; what it guards takes about a microsecond.
+// Store is a budget.Store of one process. It never fails and never waits, so it ignores contexts. One mutex
+// replaces Redis's single thread; what it guards takes about a microsecond.
 type Store struct {
 	clock func() time.Time
 
@@ -76,8 +76,8 @@ func (s *Store) Admit(_ context.Context, id string, claims []budget.Claim) ([]bu
 	return verdicts, now, nil
 }
 
-// admitted tells whether a request with a Sum was admitted before, and when. It is not needed for logs: each
-// of them knows that itself.
+// admitted reports whether a request with a Sum was admitted before, and when. Logs do not need it: each of
+// them remembers its requests.
 func (s *Store) admitted(id string, claims []budget.Claim, now int64) (at int64, ok bool) {
 	for _, claim := range claims {
 		if claim.Form() == budget.Lease {
@@ -97,7 +97,7 @@ func (s *Store) admitted(id string, claims []budget.Claim, now int64) (at int64,
 	return now, false
 }
 
-// look decides one claim, and keeps of the budget what is still in its window.
+// look decides one claim, and removes from the budget what has left its window.
 func (s *Store) look(claim budget.Claim, id string, now int64, repeated bool) (v budget.Verdict) {
 	switch claim.Form() {
 	case budget.Log:
@@ -136,7 +136,7 @@ func (s *Store) look(claim budget.Claim, id string, now int64, repeated bool) (v
 	return v
 }
 
-// take takes what a claim costs, and returns by how much its budget is more used.
+// take takes the cost of a claim, and returns by how much the usage of its budget grows.
 func (s *Store) take(claim budget.Claim, id string, now int64) int {
 	switch claim.Form() {
 	case budget.Log:
@@ -190,7 +190,7 @@ func (s *Store) Peek(_ context.Context, claims []budget.Claim) ([]budget.Verdict
 			kept, _ := get[*sum](s, claim.Key)
 			live := kept.at(now, claim.Window)
 			verdicts[i] = live.verdict(1, now, claim.Budget)
-			if verdicts[i].TooLarge { // even 1 is: the limit is 0
+			if verdicts[i].TooLarge { // even 1 is too large: the limit is 0
 				verdicts[i] = budget.Verdict{Used: live.total, RetryAfter: claim.Window}
 			}
 		case budget.Lease:
@@ -245,7 +245,7 @@ func (s *Store) Finish(_ context.Context, a budget.Admission, used []int) error 
 	return nil
 }
 
-// settle replaces what a claim has taken of a sum by what it has used.
+// settle replaces what a claim has taken from a sum by what it has used.
 func (s *Store) settle(claim budget.Claim, used int, at, now int64) {
 	sum := s.current(claim, now)
 	before := sum.len()
@@ -300,18 +300,18 @@ func get[K kept](s *Store, key string) (K, bool) {
 	return k, ok
 }
 
-// keep stores a budget, which has so many entries more than before, or removes it if it is empty.
+// keep stores a budget that has grown by more entries, or removes it if it is empty.
 func (s *Store) keep(key string, k kept, more int) {
 	s.entries += more
 	if k.len() > 0 {
 		s.budgets.Add(key, k)
 	} else if s.budgets.Contains(key) {
-		s.budgets.Add(key, k) // what is removed has no entries
+		s.budgets.Add(key, k) // so that the removed value has no entries
 		s.budgets.Remove(key)
 	}
 }
 
-// trimmed returns the log of a claim without its expired entries, nil where nothing is left.
+// trimmed returns the log of a claim without its expired entries, or nil if nothing is left.
 func (s *Store) trimmed(claim budget.Claim, now int64) *requestLog {
 	log, ok := get[*requestLog](s, claim.Key)
 	if !ok {
@@ -326,7 +326,7 @@ func (s *Store) trimmed(claim budget.Claim, now int64) *requestLog {
 	return log
 }
 
-// current returns the sum of a claim as it is now, and stores it so. A missing sum is empty.
+// current returns the sum of a claim as of now, and stores that. A missing sum is empty.
 func (s *Store) current(claim budget.Claim, now int64) *sum {
 	kept, ok := get[*sum](s, claim.Key)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// sum is a bounded window, as the scripts keep it: for each sixtieth of the window, how much was taken there
-// and when the last part was taken. It is late by less than a sixtieth, and never early.
+// sum is a bounded window, like that of the scripts: for each sixtieth of the window, the amount taken there
+// and the time of the last request there. It frees amounts late, by less than a sixtieth, and never early.
 type sum struct {
 	total   int
 	records []record // oldest first
@@ -20,8 +20,8 @@ type record struct {
 
 func (s *sum) len() int { return len(s.records) }
 
-// at returns the sum as it is at a time: without the records that have left, and with one record of now for
-// those that are stamped in the future. It does not change s.
+// at returns the sum as of now: without the records that have left, and with one record of now instead of
+// those from the future. It does not change s.
 func (s *sum) at(now int64, window time.Duration) sum {
 	if s == nil {
 		return sum{}
@@ -44,7 +44,7 @@ func (s *sum) at(now int64, window time.Duration) sum {
 	return live
 }
 
-// verdict decides whether there is room for the cost.
+// verdict decides whether the cost fits.
 func (s *sum) verdict(cost int, now int64, b budget.Budget) budget.Verdict {
 	v := budget.Verdict{Allowed: true, Used: s.total}
 	switch excess := s.total + cost - b.Limit; {
@@ -56,7 +56,7 @@ func (s *sum) verdict(cost int, now int64, b budget.Budget) budget.Verdict {
 	return v
 }
 
-// wait returns how long it takes until this amount has left, at most the window.
+// wait returns the time until this amount has left, at most the window.
 func (s *sum) wait(amount int, now int64, window time.Duration) time.Duration {
 	for _, r := range s.records {
 		if amount -= r.amount; amount <= 0 {
@@ -92,5 +92,5 @@ func (s *sum) giveBack(amount int, at int64, window time.Duration) {
 	}
 }
 
-// slice is the number of the sixtieth in which a time lies.
+// slice is the number of the sixtieth that contains a time.
 func slice(at int64, window time.Duration) int64 { return at * budget.Slices / window.Milliseconds() }

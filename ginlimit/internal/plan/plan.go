@@ -1,5 +1,5 @@
-// Package plan lays out, before any request comes, what the requests of a tier must meet: which keys are
-// asked for which budgets, and in which calls.
+// Package plan works out, before any request comes, what the requests of a tier must meet: which keys with
+// which budgets, in which calls.
 package plan
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// Plan is all that one tier's requests must meet, worked out at start: the steps in the order in
-// which they are decided, each of them one script call. It is empty where everything is unlimited.
+// Plan is all that one tier's requests must meet, worked out at start: the steps in the order of decision,
+// each one script call. It is empty if everything is unlimited.
 type Plan []Step
 
 // Step is what one call decides, shortest window first.
@@ -20,7 +20,7 @@ type Step struct {
 	Upstream bool // a provider's caps
 	Claims   []Claim
 
-	head string // of its keys: what is before their owner
+	head string // the part of its keys before the owner
 }
 
 // Claim is a claim without its owner.
@@ -29,7 +29,7 @@ type Claim struct {
 	Scope string
 
 	owner string // as in keys; "" is the user
-	tail  string // of its key: what is after the owner
+	tail  string // the part of its key after the owner
 	told  headers.Budget
 }
 
@@ -45,7 +45,7 @@ func newClaim(owner string, names budget.Names, b budget.Budget) Claim {
 	return Claim{Budget: b, Scope: names.Scope, owner: owner, tail: names.Tail(b.Dimension), told: told}
 }
 
-// Told is a verdict on the claim as responses tell of it.
+// Told is a verdict on the claim in the form for responses.
 func (c *Claim) Told(v budget.Verdict) headers.Budget {
 	b := c.told
 	b.Remaining = v.Remaining(b.Limit)
@@ -55,8 +55,7 @@ func (c *Claim) Told(v budget.Verdict) headers.Budget {
 	return b
 }
 
-// Of appends the step's claims for a user, as in keys, to an empty slice. Their keys share one
-// allocation. What costs nothing in requests is not asked for.
+// Of appends the step's claims for a user, as in keys, to an empty slice. Their keys share one allocation.
 func (s *Step) Of(user string, costs *Costs, claims []budget.Claim) []budget.Claim {
 	size := 0
 	for i := range s.Claims {
@@ -96,7 +95,7 @@ type Costs struct {
 	Weight int // of requests
 }
 
-// Of is what the request takes of a budget of that unit.
+// Of is what the request takes from a budget of that unit.
 func (c *Costs) Of(u budget.Unit) int {
 	switch u {
 	case budget.Tokens:
@@ -107,7 +106,7 @@ func (c *Costs) Of(u budget.Unit) int {
 	return c.Weight
 }
 
-// Weightless is a plan without budgets of requests.
+// Weightless returns the plan without budgets of requests.
 func (p Plan) Weightless() (without Plan) {
 	for _, s := range p {
 		s.Claims = slices.DeleteFunc(slices.Clone(s.Claims), func(c Claim) bool {
@@ -120,8 +119,8 @@ func (p Plan) Weightless() (without Plan) {
 	return without
 }
 
-// With adds the plan of another subject, the owner of its keys: to the same decision if together, and behind
-// it otherwise.
+// With adds the plan of another subject, owner, as in keys. If together, it joins the same decision;
+// otherwise it is decided after that.
 func (p Plan) With(other Plan, owner string, together bool) Plan {
 	all := slices.Clone(p)
 	for _, s := range other {
@@ -134,7 +133,7 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 			continue
 		}
 		at := len(all)
-		if at > 0 && all[at-1].Upstream { // the provider is asked last
+		if at > 0 && all[at-1].Upstream { // the provider's caps are decided last
 			at--
 		}
 		all = slices.Insert(all, at, s)
@@ -142,8 +141,8 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 	return all
 }
 
-// Estimated tells whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
-// budgets.
+// Estimated returns whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
+// budget of each unit.
 func (p Plan) Estimated() (most Costs, ok bool) {
 	for _, s := range p {
 		for _, c := range s.Claims {

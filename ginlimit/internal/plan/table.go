@@ -19,20 +19,20 @@ type Layer struct {
 type Table struct {
 	layers  []Layer
 	how     Rules
-	byTier  map[tiers.Tier]Plan // of every tier that a table names
-	unknown Plan                // of every other one
+	byTier  map[tiers.Tier]Plan // for every tier that a table names
+	unknown Plan                // for every other tier
 	lists   bool                // a layer names single users
 }
 
-// Rules are how a mount wants its plans.
+// Rules are the settings of a mount for its plans.
 type Rules struct {
 	budget.Dimensions
 	Atomic  bool // all in one call
 	Refunds bool // a request may be refunded when its handler returns
 	// Upstream are the caps of a provider for a tier, or nil.
 	Upstream func(tiers.Tier) []budget.Budget
-	Provider string              // whose caps they are
-	Share    func(limit int) int // of one replica
+	Provider string              // the name of the provider
+	Share    func(limit int) int // one replica's part of a limit
 }
 
 // NewTable works out the plans of all tiers that the layers name. There is at least one layer.
@@ -49,8 +49,8 @@ func NewTable(layers []Layer, how Rules) *Table {
 	return t
 }
 
-// Of is what a user of a tier must meet at this moment, and whether a table names the tier. The plan of a
-// user that a table excepts is made anew each time, which takes some microseconds.
+// Of returns what a user of a tier must meet now, and whether a table names the tier. If a table has an
+// exception for the user, the plan is made anew each time, which takes some microseconds.
 func (t *Table) Of(user string, tier tiers.Tier, now func() time.Time) (p Plan, known bool) {
 	if p, known = t.byTier[tier]; !known {
 		p = t.unknown
@@ -62,14 +62,14 @@ func (t *Table) Of(user string, tier tiers.Tier, now func() time.Time) (p Plan, 
 	return p, known
 }
 
-// Denies tells whether a user is refused.
+// Denies reports whether a user is on a deny list.
 func (t *Table) Denies(user string) bool {
 	return t.lists && slices.ContainsFunc(t.layers, func(l Layer) bool { return l.Tiers.Denies(user) })
 }
 
-// lay lays the budgets of all layers in order: requests, tokens, money, requests under way, of each the
-// shortest window first, outer layer first among equals: in one step if atomic, otherwise each in its own. A
-// provider's caps stand behind them: whom the provider refuses has taken nothing.
+// lay puts the budgets of all layers in order: requests, tokens, money, requests in progress; for each the
+// shortest window first, and for equal windows the outer layer first. They are one step if atomic, otherwise
+// one step each. A provider's caps come last: what they reject has taken nothing.
 func (t *Table) lay(tier tiers.Tier, limits func(*tiers.Store) tiers.Limits) (p Plan) {
 	var claims []Claim
 	for _, layer := range t.layers {
@@ -107,8 +107,8 @@ func (t *Table) lay(tier tiers.Tier, limits func(*tiers.Store) tiers.Limits) (p 
 	return p
 }
 
-// needsLease tells whether something is settled when the request ends, and nothing remembers the request for
-// so long. A bounded window may have to be refunded when the shortest has forgotten the request.
+// needsLease reports whether something is settled when the request ends, but nothing remembers the request
+// until then. A bounded window may be refunded after the shortest window has forgotten the request.
 func needsLease(claims []Claim, refunds bool) bool {
 	settled := false
 	for _, c := range claims {

@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	// failuresToOpen calls in a row that Redis could not answer, while it answered none that began later,
-	// open a breaker.
+	// failuresToOpen failures in a row open a breaker, if Redis has answered no call that began later.
 	failuresToOpen = 5
 	// probeInterval is how often an open breaker lets a call through. A connection pool that has given up
 	// needs up to a second more to notice that Redis is back.
 	probeInterval = 250 * time.Millisecond
-	// telling is how long a call must have waited for its time-out to say something of Redis. A caller
-	// with less patience would call a slow network an outage.
+	// telling is how long a call must have waited before its time-out counts as a failure of Redis. With a
+	// shorter wait a slow network would look like an outage.
 	telling = 20 * time.Millisecond
 )
 
-// ErrUnavailable is the error of a call for which Redis was not asked, since the breaker is open.
+// ErrUnavailable is the error of a call that was not sent to Redis, because the breaker is open.
 var ErrUnavailable = errors.New("ginlimit: Redis does not answer and was not asked")
 
-// breakers asks Redis while it answers, and fails at once while it does not: one breaker for each node,
-// so that an outage of one leaves the users on others alone.
+// breakers calls Redis while it answers, and fails at once while it does not. There is one breaker for each
+// node, so that an outage of one does not affect the users on others.
 type breakers struct {
 	next  runner
 	nodes func(ctx context.Context, key string) (string, error) // nil: there is one node
-	all   *breaker                                              // of the one node, or of the look-up of nodes
-	each  sync.Map                                              // of a node's address to its *breaker
+	all   *breaker                                              // for the one node, or for the look-up of nodes
+	each  sync.Map                                              // from a node's address to its *breaker
 }
 
 func newBreakers(next runner, nodes func(context.Context, string) (string, error)) *breakers {
@@ -59,8 +58,8 @@ func (b *breakers) run(ctx context.Context, script *redis.Script, keys []string,
 	return guarded(breaker, func() (any, error) { return b.next.run(ctx, script, keys, args) })
 }
 
-// settled tells whether a key has a node of its own. While no master serves a key's slot, a Cluster's client
-// names a node by chance, each time it is asked: of two nodes the same one eight times more in 1 of 256.
+// settled reports whether a key has a node. While no master serves a key's slot, a Cluster's client names a
+// random node at each call. With two nodes it names the same one eight more times in 1 of 256 cases.
 func (b *breakers) settled(ctx context.Context, key, node string) bool {
 	ctx = context.WithoutCancel(ctx)
 	for range 8 {
@@ -71,7 +70,7 @@ func (b *breakers) settled(ctx context.Context, key, node string) bool {
 	return true
 }
 
-// homelessError is that of a call on a key whose node is not known. It is the trouble of that key's slot.
+// homelessError is the error of a call on a key whose node is not known. It concerns that key's slot only.
 type homelessError struct{ error }
 
 func (e homelessError) Unwrap() error { return e.error }
@@ -88,17 +87,17 @@ func (b *breakers) of(node string) *breaker {
 //
 //	| state      | counting | a call is                      | goes on to                                   |
 //	|------------|----------|--------------------------------|----------------------------------------------|
-//	| quiet      | false    | made, and reported if it fails | suspicious, at a failure                     |
-//	| suspicious | true     | made and reported              | quiet, at an answer; open, at failuresToOpen |
+//	| quiet      | false    | made, and reported if it fails | suspicious, after a failure                  |
+//	| suspicious | true     | made and reported              | quiet after an answer; open at failuresToOpen|
 //	| open       | true     | refused with ErrUnavailable    | probing, after probeInterval                 |
-//	| probing    | true     | made if first, else refused    | quiet, at an answer; open, at a failure      |
+//	| probing    | true     | made if first, else refused    | quiet after an answer; open after a failure  |
 //
 // In the quiet state nobody waits for a lock.
 type breaker struct {
 	states   *gobreaker.TwoStepCircuitBreaker[any]
 	counting atomic.Bool
 	start    time.Time
-	answered atomic.Int64 // when the latest call that Redis has answered began, in ms since start
+	answered atomic.Int64 // when the latest answered call began, in ms since start
 }
 
 func newBreaker(node string) *breaker {
@@ -130,7 +129,7 @@ func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
 	if !b.counting.Load() {
 		reply, err = call()
 		verdict := b.judge(err, began)
-		if verdict != nil || b.counting.Load() { // an answer among failures ends their row
+		if verdict != nil || b.counting.Load() { // an answer ends a row of failures
 			b.report(verdict)
 		}
 		return reply, err
@@ -139,7 +138,7 @@ func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
 	if err != nil {
 		return reply, ErrUnavailable
 	}
-	verdict := errNothing // a panic says nothing of Redis, and must not leave the breaker waiting
+	verdict := errNothing // a panic says nothing about Redis, and must not leave the breaker waiting
 	defer func() {
 		done(verdict)
 		b.setCounting(verdict)
@@ -149,9 +148,9 @@ func guarded[T any](b *breaker, call func() (T, error)) (reply T, err error) {
 	return reply, err
 }
 
-// judge returns what a call says of Redis: nil that it answers, err that it is out of order, errNothing
-// where it says nothing. A failure says nothing when Redis has answered a call that began later: one
-// connection hangs, or the outage is over. What a group shares is one failure.
+// judge returns what a call says about Redis: nil if it answers, err if it is out of order, errNothing if the
+// call says nothing. A failure says nothing if Redis has answered a call that began later: one connection
+// hangs, or the outage is over. A failure that a group shares counts once.
 func (b *breaker) judge(err error, began time.Duration) error {
 	var verdict error
 	if err != nil {
@@ -172,8 +171,8 @@ func (b *breaker) judge(err error, began time.Duration) error {
 	return verdict
 }
 
-// report tells a closed breaker of a call about which it was not asked. To any other state it would be
-// news of before.
+// report reports a call to a closed breaker that did not have to allow it. For any other state the report
+// would be too old.
 func (b *breaker) report(verdict error) {
 	if b.states.State() == gobreaker.StateClosed {
 		if done, err := b.states.Allow(); err == nil {
@@ -183,8 +182,8 @@ func (b *breaker) report(verdict error) {
 	b.setCounting(verdict)
 }
 
-// setCounting follows a report. Whoever reports a failure sets counting after it; whoever clears it looks
-// at the breaker again, so no failure that the breaker counts is missed.
+// setCounting comes after a report. After a failure it sets counting. Before it leaves counting cleared, it
+// checks the breaker again, so that no counted failure is missed.
 func (b *breaker) setCounting(verdict error) {
 	switch verdict {
 	case errNothing:
@@ -198,12 +197,12 @@ func (b *breaker) setCounting(verdict error) {
 	}
 }
 
-// errNothing stands for a call that says nothing of Redis.
+// errNothing means that a call says nothing about Redis.
 var errNothing = errors.New("the call says nothing of Redis")
 
-// outage returns err if it says that a node is out of order for everybody, errNothing if its caller left or
-// did not wait long enough to tell or if its key has no node, and nil if the node has answered, be it with an
-// error: a key of the wrong type is the trouble of one user, a slot on the move that of one slot.
+// outage returns err if it says that a node is out of order for everybody. It returns errNothing if the
+// caller left or did not wait long enough, or if the key has no node. It returns nil if the node has
+// answered, even with an error: a key of the wrong type concerns one user only, a moving slot one slot only.
 func outage(err error, waited time.Duration) error {
 	switch {
 	case err == nil:

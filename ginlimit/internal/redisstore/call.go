@@ -8,7 +8,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// call is what one script call sends. A call on few claims is one allocation.
+// call has the keys and arguments of one script call. With few claims it is one allocation.
 type call struct {
 	keys []string
 	args []any
@@ -32,11 +32,11 @@ func newCall(claims []budget.Claim, args int) *call {
 	return c
 }
 
-// numbers are what scripts are told of a budget. A number in an interface is an allocation.
+// numbers are the script arguments of a budget. Each number in an interface would be an allocation.
 type numbers struct{ form, windowMS, limit, ttl any }
 
 func newNumbers(b budget.Budget) *numbers {
-	window, limit := b.Window.Milliseconds(), max(0, b.Limit) // one far below zero is no index to Redis
+	window, limit := b.Window.Milliseconds(), max(0, b.Limit) // Redis refuses an index far below zero
 	if b.Form() == budget.Lease {
 		window, limit = leaseMS, max(budget.NoLimit, b.Limit)
 	}
@@ -54,14 +54,14 @@ type knownNumbers struct {
 	known atomic.Pointer[map[numbersOf]*numbers]
 }
 
-// numbersOf is what numbers depend on. It has no gaps, so that it is hashed at once.
+// numbersOf is what numbers depend on. It has no padding, so that it is hashed at once.
 type numbersOf struct {
 	window time.Duration
 	limit  int
 	form   uint64
 }
 
-// maxKnown bounds what is kept. Further budgets, such as those of Check with limits of all kinds, are
+// maxKnown bounds what is kept. Further budgets, such as those of Check with many different limits, are
 // allocated at each call.
 const maxKnown = 256
 
@@ -80,6 +80,6 @@ func (k *knownNumbers) of(b budget.Budget) *numbers {
 	if known != nil {
 		maps.Copy(more, *known)
 	}
-	k.known.CompareAndSwap(known, &more) // whoever is beaten comes again
+	k.known.CompareAndSwap(known, &more) // if another call was first, the next call adds this one
 	return n
 }

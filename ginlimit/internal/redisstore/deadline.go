@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// HeedsDeadlines tells whether a client ends a call at its context's deadline by itself. This is known only
-// of go-redis's own clients, and of clients that show the same options.
+// HeedsDeadlines reports whether a client itself ends a call at its context's deadline. This is known only
+// for go-redis's clients, and for clients with the same options.
 func HeedsDeadlines(rdb redis.Scripter) (heeds, known bool) {
 	switch c := rdb.(type) {
 	case interface{ Options() *redis.Options }:
@@ -24,12 +24,12 @@ func HeedsDeadlines(rdb redis.Scripter) (heeds, known bool) {
 	return false, false
 }
 
-// deadline ends a call at its context's deadline for a client that does not. It costs a goroutine a call,
-// where there is a deadline. A call that was given up goes on by itself until its client gives up too.
+// deadline ends a call at its context's deadline, for a client that does not. It costs a goroutine for each
+// call with a deadline. A call that was given up goes on until its client gives up, too.
 type deadline struct{ next runner }
 
-// run waits for the reply until ctx's deadline. As with a client that heeds deadlines, a caller that leaves
-// before learns what was counted, and may give it back. A panic of the call is the caller's.
+// run waits for the reply until ctx's deadline. As with a client that heeds deadlines, it goes on waiting if
+// the caller leaves before, so that what was counted can be given back. It passes on a panic of the call.
 func (d deadline) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	until, ok := ctx.Deadline()
 	if !ok {
@@ -66,7 +66,7 @@ func (d deadline) run(ctx context.Context, script *redis.Script, keys []string, 
 	}
 }
 
-// over returns ctx's error. It also looks at the deadline itself, since the timer may be late.
+// over returns ctx's error. It also compares the deadline with the time, because the timer may be late.
 func over(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
 		return context.DeadlineExceeded

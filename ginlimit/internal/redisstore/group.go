@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// maxGroupKeys bounds the keys of all decisions of a group. So many take the server about 145 µs.
+	// maxGroupKeys bounds the keys of all decisions of a group. 32 keys take the server about 145 µs.
 	maxGroupKeys = 32
-	// maxFlights is how many scripts may be on their way before decisions wait for company.
+	// maxFlights is how many script calls may be in progress before decisions wait.
 	maxFlights = 4
-	// late is how long a script is on its way before it no longer counts: its connection may hang.
+	// late is how long a script call counts as in progress: after that its connection may hang.
 	late = 10 * time.Millisecond
 )
 
-// groups lets decisions that are asked for at the same time share a script execution. A decision is sent at
-// once, alone, unless maxFlights scripts are on their way. Those that come meanwhile wait until one of them
-// is back, and go together. There is no timer, and no goroutine while nothing is on its way.
+// groups lets decisions that arrive at the same time share a script call. A decision is sent at once, alone,
+// unless maxFlights calls are in progress. Then decisions wait until one call returns, and go together. There
+// is no timer, and no goroutine while no call is in progress.
 //
-// Each decision of a group has its own windows, its own all-or-none and its own reply. When the server
-// answers a group with an error, each of its decisions is asked for again, alone: what is wrong with one is
-// no trouble of the others, and a repeat counts once.
+// Each decision of a group has its own windows, its own all-or-none and its own reply. If the server answers
+// a group with an error, each of its decisions is sent again, alone: an error of one must not affect the
+// others, and a repeat counts once.
 type groups struct {
 	next runner
 	late time.Duration // as the constant
@@ -44,19 +44,19 @@ type groups struct {
 	sent [maxGroupKeys + 1]atomic.Uint64 // groups of so many decisions
 }
 
-// flight is a script on its way. The zero value is none.
+// flight is a script call in progress. The zero value is none.
 type flight struct {
 	id    uint64
 	began time.Time
 }
 
-// outcome is what became of a decision.
+// outcome is the result of a decision.
 type outcome struct {
 	reply any
 	err   error
 }
 
-// errAlone says that a decision is to be asked for alone.
+// errAlone says that a decision is to be sent alone.
 var errAlone = errors.New("the decision is to be asked for alone")
 
 // groupError is an error that the decisions of a group share. A breaker counts it once.
@@ -106,7 +106,7 @@ func (g *groups) run(ctx context.Context, script *redis.Script, keys []string, a
 	return o.reply, o.err
 }
 
-// start returns the id of a new flight, or 0 where enough are on their way.
+// start returns the id of a new flight, or 0 if enough are in progress.
 func (g *groups) start() uint64 {
 	now := time.Now()
 	for i := range g.flights {
@@ -119,8 +119,8 @@ func (g *groups) start() uint64 {
 	return 0
 }
 
-// again returns the members that a flight that is back carries next. Without any, and if another flight has
-// taken its place, it has ended.
+// again returns the members that a returned flight carries next. If there are none, or another flight has
+// taken its place, the flight has ended.
 func (g *groups) again(id uint64, room []*member) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +138,7 @@ func (g *groups) again(id uint64, room []*member) []*member {
 	return nil
 }
 
-// landed ends the flight of a decision that was sent alone.
+// landed ends the flight of a decision that was sent alone, or starts the next group on it.
 func (g *groups) landed(id uint64) {
 	if group := g.again(id, nil); len(group) > 0 {
 		go g.fly(id, group)
@@ -154,7 +154,8 @@ func (g *groups) fly(id uint64, group []*member) {
 	}
 }
 
-// send sends one group and tells its members what became of them. A panic of the client is the callers'.
+// send sends one group and gives its members their outcomes. After a panic of the client each member is sent
+// again, alone, so that the callers meet it.
 func (g *groups) send(group []*member) {
 	told := 0
 	tell := func(o outcome) {
@@ -216,8 +217,8 @@ func (g *groups) decide(ctx context.Context, group []*member) ([]any, error) {
 	return replies, nil
 }
 
-// wait waits for the outcome of a member. One that leaves before it was sent is not charged. One that leaves
-// later learns what was counted, and may give it back; its deadline ends that too.
+// wait waits for the outcome of a member. If the caller leaves before the member was sent, nothing is
+// charged. If it leaves later, wait goes on until its deadline, so that what was counted can be given back.
 func (g *groups) wait(m *member) outcome {
 	ctx := m.ctx
 	select {
@@ -247,7 +248,7 @@ func (g *groups) wait(m *member) outcome {
 	}
 }
 
-// common is the context of a group: it has the values of its first member, for traces, and ends when all
+// common is the context of a group: it has the values of the first member, for traces, and ends when all
 // members have given up.
 func common(group []*member) (context.Context, context.CancelFunc) {
 	ctx := context.WithoutCancel(group[0].ctx)

@@ -2,26 +2,26 @@ package redisstore
 
 import "context"
 
-// member is a decision that waits to be sent in a group, or for its reply. It is used again once its reply
-// was read.
+// member is a decision that waits to be sent in a group, or for its reply. It is reused after its reply was
+// read.
 type member struct {
 	ctx  context.Context
 	keys []string
 	args []any // of sliding_window.lua
 	done chan outcome
 
-	sent, left bool    // under the lock of its groups, as next
+	sent, left bool    // guarded by the lock of its groups, like next
 	next       *member // in its lane
 }
 
 // queue holds decisions that wait to be sent. Each owner has a lane, and the lanes take turns, so that many
-// decisions of one owner delay those of others by at most one group. The zero value is empty. It is not safe
-// for concurrent use.
+// decisions of one owner delay others by at most one group. The zero value is empty. It is not safe for
+// concurrent use.
 type queue struct {
 	lanes       map[string]*lane // by the first key
 	first, last *lane            // in order of their turns
 	free        *lane
-	keys        int // of all that wait
+	keys        int // of all waiting decisions
 }
 
 // lane holds the decisions of one owner, oldest first.
@@ -53,14 +53,14 @@ func (q *queue) add(m *member) {
 	q.append(l)
 }
 
-// leave takes out a member that waits.
+// leave removes a waiting member.
 func (q *queue) leave(m *member) {
 	m.left = true // its lane drops it later
 	q.keys -= len(m.keys)
 }
 
-// take appends to group the members that go next, in turns, as many as there is room for. A group shares one
-// clock reading, so with WithClock only members that have read the same time go together.
+// take appends to group the next members, in turns, as many as fit. A group shares one clock reading, so with
+// WithClock only members with the same time go together.
 func (q *queue) take(group []*member) []*member {
 	keys := 0
 	for q.first != nil {
@@ -90,7 +90,7 @@ func (q *queue) take(group []*member) []*member {
 	return group
 }
 
-// append gives a lane the last turn.
+// append puts a lane at the end of the turns.
 func (q *queue) append(l *lane) {
 	l.next = nil
 	if q.last == nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// decodeAdmission decodes a decision on claims. Either all are allowed, or the last verdict is the one that
-// rejects.
+// decodeAdmission decodes a decision on claims. Either all are allowed, or the last verdict rejects.
 func decodeAdmission(raw any, claims int) ([]budget.Verdict, error) {
 	verdicts, err := decode(raw)
 	if err != nil {
@@ -24,7 +23,7 @@ func decodeAdmission(raw any, claims int) ([]budget.Verdict, error) {
 	return verdicts, nil
 }
 
-// decodeTime cuts the time of a decision, in Unix milliseconds, from what follows it.
+// decodeTime splits a reply into the time of the decision, in Unix milliseconds, and the rest.
 func decodeTime(raw any) (at int64, rest any, err error) {
 	values, _ := raw.([]any)
 	if len(values) > 0 {
@@ -45,8 +44,8 @@ func decodeEach(raw any, claims int) ([]budget.Verdict, error) {
 	return verdicts, err
 }
 
-// decode turns a flat reply of three integers a window into at least one verdict. It trusts nothing: a
-// proxy, a module or another version of the script may stand between.
+// decode turns a flat reply of three integers per window into at least one verdict. It trusts nothing: the
+// reply may come from a proxy, a module or another version of the script.
 func decode(raw any) ([]budget.Verdict, error) {
 	values, ok := raw.([]any)
 	if !ok || len(values) == 0 || len(values)%3 != 0 {

@@ -6,29 +6,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// runner runs scripts on Redis. Whatever concerns one script call decorates it.
+// runner runs scripts on Redis. Deadline, groups and breakers decorate it.
 type runner interface {
-	// run returns the script's reply as go-redis decodes it. There is at least one key. The error is
-	// that of Redis, of the connection, of ctx, or of a decorator.
+	// run returns the script's reply as go-redis decodes it. There is at least one key. The error is from Redis,
+	// the connection, ctx, or a decorator.
 	run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error)
 }
 
-// client is the runner that asks Redis.
+// client is the runner that calls Redis.
 type client struct{ rdb redis.Scripter }
 
 func (c client) run(ctx context.Context, script *redis.Script, keys []string, args []any) (any, error) {
 	return script.Run(ctx, c.rdb, keys, args...).Result()
 }
 
-// OneServer tells whether a client is known to send all keys to one server: go-redis's own, and what shows
-// its options.
+// OneServer reports whether a client is known to send all keys to one server: a *redis.Client, or a client
+// with its options.
 func OneServer(rdb redis.Scripter) bool {
 	_, ok := rdb.(interface{ Options() *redis.Options })
 	return ok
 }
 
-// nodesOf returns a function that tells the address of the node of a key, for a client of several nodes. For
-// any other client it returns nil.
+// nodesOf returns a function that returns the address of a key's node, for a client of several nodes. For any
+// other client it returns nil.
 func nodesOf(rdb redis.Scripter) func(ctx context.Context, key string) (node string, err error) {
 	switch c := rdb.(type) {
 	case interface {

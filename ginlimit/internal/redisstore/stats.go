@@ -2,14 +2,14 @@ package redisstore
 
 import "github.com/sony/gobreaker/v2"
 
-// Stats is how a store stands.
+// Stats is the state of a store.
 type Stats struct {
-	Breakers int      // one for each node that was asked, or one in all
-	Open     int      // of them, those that let nothing through but probes
-	Groups   []uint64 // Groups[n] is how often n decisions that had waited went together; nil: they never do
+	Breakers int      // one, and for a client of several nodes one more for each node that was called
+	Open     int      // those of them that let only probes through
+	Groups   []uint64 // Groups[n] is how often n waiting decisions were sent together; nil: never grouped
 }
 
-// Stats returns how the store stands. It asks Redis nothing.
+// Stats returns the state of the store. It does not call Redis.
 func (s *Store) Stats() (stats Stats) {
 	count := func(b *breaker) {
 		stats.Breakers++

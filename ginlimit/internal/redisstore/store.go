@@ -1,5 +1,5 @@
-// Package redisstore decides claims on Redis. The store turns claims into one script call and its reply
-// into verdicts; below it is one method, run a script, which a deadline and a circuit breaker decorate.
+// Package redisstore decides claims on Redis. The store turns claims into one script call and its reply into
+// verdicts. Below it is one method that runs a script; a deadline, groups and a circuit breaker decorate it.
 package redisstore
 
 import (
@@ -19,23 +19,22 @@ import (
 // slack is how much longer than its window a key lives after its last admission.
 const slack = time.Second
 
-// leaseMS is what scripts are told of budget.LeaseTime.
+// leaseMS is budget.LeaseTime as a script argument.
 const leaseMS = int64(budget.LeaseTime / time.Millisecond)
 
 // Store is a budget.Store on Redis. Every method is one script execution.
 type Store struct {
 	scripts   runner
 	clock     func() time.Time // nil = the server's
-	oneServer bool             // has all keys
+	oneServer bool             // one server has all keys
 	numbers   knownNumbers
 	breakers  *breakers
-	groups    *groups // nil: every decision goes by itself
+	groups    *groups // nil: every decision is sent alone
 }
 
-// New returns a store that runs its scripts through rdb. A nil clock is the server's, one for all
-// processes. Where oneServer has all keys, requests that come at the same time are decided in one script
-// execution; see OneServer. A call ends at its context's deadline, whatever rdb does; see
-// HeedsDeadlines.
+// New returns a store that runs its scripts through rdb. A nil clock is the server's, one for all processes.
+// If oneServer, one server has all keys, and requests at the same time are decided in one script call; see
+// OneServer. A call ends at its context's deadline even if rdb does not heed it; see HeedsDeadlines.
 func New(rdb redis.Scripter, clock func() time.Time, oneServer bool) *Store {
 	var scripts runner = client{rdb}
 	if heeds, _ := HeedsDeadlines(rdb); !heeds {
@@ -51,11 +50,11 @@ func New(rdb redis.Scripter, clock func() time.Time, oneServer bool) *Store {
 	return s
 }
 
-// Admit runs sliding_window.lua where all claims are logs, which may share a script with other requests, and
-// admit.lua otherwise. O(log N) for N requests in a window.
+// Admit runs sliding_window.lua if all claims are logs; such decisions may share a script call with others.
+// Otherwise it runs admit.lua. O(log N) for N requests in a window.
 //
-// A Redis Cluster that moves the slot of the keys may answer TRYAGAIN to a script over several of them
-// for as long as the move stands. Logs are then decided one by one, which works.
+// While a Redis Cluster moves the slot of the keys, it may answer TRYAGAIN to a script over several of them.
+// Logs are then decided one by one, which works.
 func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) (
 	[]budget.Verdict, int64, error,
 ) {
@@ -69,7 +68,7 @@ func (s *Store) Admit(ctx context.Context, id string, claims []budget.Claim) (
 	return verdicts, 0, err
 }
 
-// allLogs tells whether all claims are logs of which one entry is taken.
+// allLogs reports whether all claims are logs that take one entry.
 func allLogs(claims []budget.Claim) bool {
 	for _, c := range claims {
 		if c.Form() != budget.Log || c.Cost > 1 {
@@ -79,7 +78,7 @@ func allLogs(claims []budget.Claim) bool {
 	return true
 }
 
-// costOf is what the scripts are told that a claim takes.
+// costOf is the cost of a claim as a script argument.
 func costOf(c budget.Claim) int {
 	if c.Form() == budget.Log {
 		return c.Entries()
@@ -133,14 +132,14 @@ func (s *Store) admitForms(ctx context.Context, id string, claims []budget.Claim
 	return verdicts, at, nil
 }
 
-// slotMoves tells whether a Cluster could not run a script over several keys since their slot is on the move.
-// A client that has used up its repeats between both nodes may end at either one's answer.
+// slotMoves reports whether a Cluster could not run a script over several keys because their slot is moving.
+// A client that has used up its repeats on both nodes may end with the answer of either.
 func slotMoves(err error) bool {
 	return err != nil && (redis.IsTryAgainError(err) || redis.HasErrorPrefix(err, "ASK "))
 }
 
-// admitEach decides claim by claim. Until what a rejected request took is given back, another request of
-// that owner may be rejected by a shorter window.
+// admitEach decides claim by claim. Until what a rejected request took is given back, a shorter window may
+// reject another request of that owner.
 func (s *Store) admitEach(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
 	verdicts := make([]budget.Verdict, 0, len(claims))
 	for i := range claims {
@@ -163,7 +162,7 @@ func (s *Store) admitEach(ctx context.Context, id string, claims []budget.Claim)
 	return verdicts, nil
 }
 
-// Peek runs peek.lua. O(log N) a window. Where a slot moves, it asks one by one.
+// Peek runs peek.lua. O(log N) a window. If a slot moves, it runs one call per claim.
 func (s *Store) Peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
 	verdicts, err := s.peek(ctx, claims)
 	if !slotMoves(err) || len(claims) == 1 {
@@ -198,7 +197,7 @@ func (s *Store) peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdi
 	return verdicts, nil
 }
 
-// Finish runs finish.lua. O(log N) a window. Where a slot moves, logs go one by one.
+// Finish runs finish.lua. O(log N) a window. If a slot moves, logs are finished one by one.
 func (s *Store) Finish(ctx context.Context, a budget.Admission, used []int) error {
 	err := s.finish(ctx, a, used)
 	if !slotMoves(err) || len(a.Claims) == 1 || !allLogs(a.Claims) {
@@ -234,11 +233,11 @@ func (s *Store) finish(ctx context.Context, a budget.Admission, used []int) erro
 	return nil
 }
 
-// renewAtOnce bounds the leases of one script, so that it takes no longer than a group.
+// renewAtOnce bounds the leases of one script call, so that it takes no longer than a group.
 const renewAtOnce = 100
 
-// Renew runs renew.lua: one call for many leases where all keys are on one server, otherwise one for each
-// key. It goes on after an error, and returns the first.
+// Renew runs renew.lua: one call for many leases if all keys are on one server, otherwise one for each key.
+// It goes on after an error, and returns the first.
 func (s *Store) Renew(ctx context.Context, leases []budget.Held) error {
 	var first error
 	if !s.oneServer {
@@ -284,7 +283,7 @@ func (s *Store) Close(ctx context.Context, key string, d time.Duration) error {
 	return nil
 }
 
-// Reset runs reset.lua. Where a slot moves, it goes one by one: the longer windows are cleared later.
+// Reset runs reset.lua. If a slot moves, it deletes key by key: the longer windows are cleared later.
 func (s *Store) Reset(ctx context.Context, keys []string) error {
 	err := s.reset(ctx, keys)
 	if !slotMoves(err) || len(keys) == 1 {
@@ -305,7 +304,7 @@ func (s *Store) reset(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// now is the scripts' now_ms: empty for the server's clock.
+// now is the scripts' argument now_ms; empty means the server's clock.
 func (s *Store) now() string {
 	if s.clock == nil {
 		return ""

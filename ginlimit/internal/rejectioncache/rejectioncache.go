@@ -1,4 +1,4 @@
-// Package rejectioncache answers callers who are known to be rejected without asking the store.
+// Package rejectioncache repeats known rejections without a call to the store.
 package rejectioncache
 
 import (
@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// longest is how long a rejection is believed. Another process may have given back what makes room.
+	// longest is how long a rejection is repeated. Another process may have given something back since.
 	longest = time.Second
-	// renewed is when one caller asks again, so that not all do when the second is over.
+	// renewed is when one caller calls the store again, so that not all do so after the second.
 	renewed = 900 * time.Millisecond
 )
 
-// Store is a budget.Store that remembers the latest rejection of each key. Whoever asks for the same budget
-// again is rejected by that, until a request would be admitted, and for a second at most. A rejection for
-// another limit, or for another cost, says nothing. What this process gives back or resets is forgotten at
-// once. Requests under way and requests that are too large are not remembered.
+// Store is a budget.Store that remembers the latest rejection of each key. It repeats that for requests with
+// the same limit and cost, until one would be admitted, and for a second at most. If this process gives back
+// or resets something, the rejection is forgotten at once. Rejections by a Lease, and of requests that are
+// too large, are not remembered.
 //
-// A repeat of an admitted request must not ask it: a full window admits that.
+// Do not use it for a repeat of an admitted request, which even a full window admits.
 type Store struct {
 	budget.Store
 	now func() time.Time
@@ -34,16 +34,16 @@ type Store struct {
 	hits     uint64
 }
 
-// rejection is what one admission was told by the store.
+// rejection is one rejection by the store.
 type rejection struct {
 	budget   budget.Budget
 	cost     int
-	asked    time.Time // before the store was asked
+	asked    time.Time // before the store was called
 	verdicts []budget.Verdict
-	renewing bool // one caller asks again
+	renewing bool // one caller calls the store again
 }
 
-// New returns a store that remembers the rejections of so many keys. A nil clock is the monotonic one.
+// New returns a store that remembers the rejections of up to size keys. A nil clock is the monotonic one.
 func New(next budget.Store, size int, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
@@ -55,7 +55,7 @@ func New(next budget.Store, size int, now func() time.Time) *Store {
 	return &Store{Store: next, now: now, rejected: rejected}
 }
 
-// Admit asks the store unless one of the claims is known to be rejected.
+// Admit calls the store unless one of the claims is known to be rejected.
 func (s *Store) Admit(
 	ctx context.Context,
 	id string,
@@ -80,7 +80,7 @@ func (s *Store) Admit(
 	return verdicts, at, nil
 }
 
-// find returns the verdicts of a rejection that still holds, or nil.
+// find returns the verdicts of a rejection that is still valid, or nil.
 func (s *Store) find(claims []budget.Claim, now time.Time) []budget.Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,14 +111,14 @@ func (s *Store) find(claims []budget.Claim, now time.Time) []budget.Verdict {
 	return nil
 }
 
-// Hits tells how many requests were rejected without asking the store.
+// Hits returns how many requests were rejected without a call to the store.
 func (s *Store) Hits() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hits
 }
 
-// Finish forgets the rejections of what may have room now.
+// Finish forgets the rejections of keys that may have room now.
 func (s *Store) Finish(ctx context.Context, a budget.Admission, used []int) error {
 	err := s.Store.Finish(ctx, a, used)
 	s.mu.Lock()

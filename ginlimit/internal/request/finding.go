@@ -9,11 +9,11 @@ import (
 // Finding is what one limiter has decided on a request.
 type Finding struct {
 	Plan     plan.Plan
-	Costs    plan.Costs       // that were asked for
-	Verdicts []budget.Verdict // on the plan's claims, in their order; those behind a rejection are missing
-	Bypassed bool             // nothing was asked and nothing taken: the kill switch was on
+	Costs    plan.Costs       // of the request
+	Verdicts []budget.Verdict // on the plan's claims, in their order; those after a rejection are missing
+	Bypassed bool             // nothing was decided or taken: the kill switch was on
 
-	GivenBack bool // what was taken has gone back
+	GivenBack bool // what was taken has been given back
 }
 
 // add appends the verdicts of the plan's next step. The first step's are not copied.
@@ -25,8 +25,8 @@ func (f *Finding) add(verdicts []budget.Verdict) {
 	f.Verdicts = append(f.Verdicts, verdicts...)
 }
 
-// each yields the plan's budgets that clients are told of, and what is left of each now. Those behind a
-// rejection were not asked.
+// each yields the plan's budgets that responses show, and what is left of each now. Budgets after a rejection
+// were not decided (asked is false).
 func (f *Finding) each(yield func(c *plan.Claim, v budget.Verdict, asked bool)) {
 	decided := len(f.Verdicts)
 	gone := f.GivenBack && decided > 0 && (len(f.Plan) > 1 || f.Verdicts[decided-1].Allowed)
@@ -50,7 +50,7 @@ func (f *Finding) each(yield func(c *plan.Claim, v budget.Verdict, asked bool)) 
 	}
 }
 
-// Budgets are the budgets of each, as a response tells of them.
+// Budgets are the budgets of each, in the form for responses.
 func (f *Finding) Budgets() (all []headers.Budget) {
 	f.each(func(c *plan.Claim, v budget.Verdict, asked bool) {
 		b := c.Told(v)
@@ -62,14 +62,14 @@ func (f *Finding) Budgets() (all []headers.Budget) {
 	return all
 }
 
-// Tightest is of each unit the budget with the least remaining. On a tie the shorter window counts, then the
-// one that was asked first. Requests under way are left out, since their number changes at any moment.
+// Tightest has the budget with the least remaining for each unit. On a tie the shorter window wins, then the
+// one that was decided first. Requests in progress are left out, because their number changes at any time.
 type Tightest [budget.Spend + 1]struct {
 	claim   *plan.Claim // nil: there is none
 	verdict budget.Verdict
 }
 
-// TightestOf looks at all budgets that were asked.
+// TightestOf returns the tightest of all budgets that were decided.
 func TightestOf(found []Finding) (t Tightest) {
 	for i := range found {
 		found[i].each(func(c *plan.Claim, v budget.Verdict, asked bool) {
@@ -89,7 +89,7 @@ func TightestOf(found []Finding) (t Tightest) {
 	return t
 }
 
-// Told is the budget of a unit as responses tell of it; the zero Budget where there is none.
+// Told is the budget of a unit in the form for responses; the zero Budget if there is none.
 func (t *Tightest) Told(u budget.Unit) headers.Budget {
 	if c := t[u].claim; c != nil {
 		return c.Told(t[u].verdict)
@@ -97,7 +97,7 @@ func (t *Tightest) Told(u budget.Unit) headers.Budget {
 	return headers.Budget{}
 }
 
-// First is the claim that stands for all, on requests if there is one, or nil.
+// First is the tightest claim of the first unit that has one, requests first, or nil.
 func (t *Tightest) First() (*plan.Claim, budget.Verdict) {
 	for i := range t {
 		if t[i].claim != nil {

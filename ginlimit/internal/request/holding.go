@@ -20,7 +20,7 @@ func (r *Request) admissionOf(h holding) budget.Admission {
 	return budget.Admission{ID: r.id, At: h.at, Claims: h.claims}
 }
 
-// hold notes what a call took, less what a limiter before holds already.
+// hold records what a call took, without what an earlier limiter holds already.
 func (r *Request) hold(h holding) {
 	if len(r.held) > 0 {
 		h.claims = slices.DeleteFunc(slices.Clone(h.claims), func(c budget.Claim) bool {
@@ -35,23 +35,22 @@ func (r *Request) hold(h holding) {
 	}
 }
 
-// GiveBackAll returns all that the request took, in stacked limiters too: one that does not pass has
-// cost nothing.
+// GiveBackAll gives back all that the request took, even in other limiters: a request that does not pass
+// costs nothing.
 func (r *Request) GiveBackAll(ctx context.Context, deadline time.Time) { r.GiveBack(ctx, 0, deadline) }
 
-// Leave returns all that the request took or may have taken, when nobody waits for its answer any more.
+// Leave gives back all that the request took or may have taken, when nobody waits for its answer any more.
 func (r *Request) Leave(ctx context.Context, l *Counter) {
 	ctx = context.WithoutCancel(ctx)
 	deadline := l.Deadline(ctx, Whole)
 	for _, h := range r.doubtful {
-		_ = r.end(ctx, h, nil, deadline) // its failure is that of the call before, which is told
+		_ = r.end(ctx, h, nil, deadline) // the failure of the earlier call has been reported already
 	}
 	r.doubtful = nil
 	r.GiveBackAll(ctx, deadline)
 }
 
-// GiveBack returns what the request took from index first on, latest first. The client may have
-// left by now; its slots go back all the same.
+// GiveBack gives back what the request took from index first on, latest first, even if the client has left.
 func (r *Request) GiveBack(ctx context.Context, first int, deadline time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	for ; len(r.held) > first; r.held = r.held[:len(r.held)-1] {
@@ -62,11 +61,11 @@ func (r *Request) GiveBack(ctx context.Context, first int, deadline time.Time) {
 	}
 }
 
-// Held is how many calls the request holds something of.
+// Held is the number of calls from which the request holds something.
 func (r *Request) Held() int { return len(r.held) }
 
-// Finish ends the request when its handler has returned: it settles what was reserved by what was used, or
-// lets it stand where that is nil, or gives back all. The client may have left by now.
+// Finish ends the request after its handler has returned. It settles the reservation by what was used, leaves
+// it taken if settled is nil, or gives back all. The client may have left by now.
 func (r *Request) Finish(ctx context.Context, settled *plan.Costs, refunded bool) {
 	for _, h := range r.held {
 		if !refunded && !holdsLease(h.claims) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounded returns ctx with a deadline, if there is one. Where a rejection cache may answer, nothing but that
-// is done until somebody waits: a timer costs more than such an answer.
+// Bounded returns ctx with a deadline, if there is one. With a rejection cache, no timer starts until
+// somebody waits: a timer costs more than an answer of the cache.
 func (l *Counter) Bounded(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	if l.Store == l.Direct || deadline.IsZero() {
 		return Bounded(ctx, deadline)
@@ -16,7 +16,7 @@ func (l *Counter) Bounded(ctx context.Context, deadline time.Time) (context.Cont
 	return lazy, lazy.cancel
 }
 
-// lazyDeadline is a context whose timer begins when it is first asked for anything but its deadline.
+// lazyDeadline is a context whose timer starts at the first call of any method but Deadline.
 type lazyDeadline struct {
 	parent   context.Context
 	deadline time.Time // sooner than the parent's
@@ -28,7 +28,7 @@ type lazyDeadline struct {
 
 func (l *lazyDeadline) context() context.Context {
 	l.begin.Do(func() { l.timed, l.stop = context.WithDeadline(l.parent, l.deadline) })
-	if l.timed == nil { // it was over before it began
+	if l.timed == nil { // it was canceled before it began
 		ctx, cancel := context.WithCancel(l.parent)
 		cancel()
 		return ctx

@@ -8,14 +8,14 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Leases renews the leases of all requests of a limiter that are under way, in one call every third of a
-// lease. Its goroutine lives as long as there is a lease.
+// Leases renews the leases of all requests of a limiter that are in progress, every third of a lease. Its
+// goroutine lives while there is a lease.
 type Leases struct {
 	Store  budget.Store
 	Failed func(ctx context.Context, message string, err error)
 
 	mu      sync.Mutex
-	held    map[budget.Held]int // to how many requests it belongs
+	held    map[budget.Held]int // how many requests hold it
 	running bool
 }
 
@@ -48,7 +48,7 @@ func (l *Leases) release(leases []budget.Held) {
 	}
 }
 
-// Count is how many leases requests hold.
+// Count is the number of leases that requests hold.
 func (l *Leases) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *Leases) renew() {
 		if held == nil {
 			return
 		}
-		// Nobody waits for it: it has the time until the next one, not that of a decision. On a Cluster it is a
-		// call for every owner.
+		// Nobody waits for it, so it has the time until the next renewal, not that of a decision. On a Cluster it
+		// is one call for every owner.
 		ctx, cancel := context.WithTimeout(context.Background(), renewInterval)
 		if err := l.Store.Renew(ctx, held); err != nil {
 			l.Failed(ctx, "ginlimit: the leases of requests under way could not be renewed", err)

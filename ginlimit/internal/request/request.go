@@ -1,4 +1,4 @@
-// Package request takes one request through the budgets of limiters: what it asks, holds and gives back. It
+// Package request takes one request through the budgets of limiters: what it calls, holds and gives back. It
 // knows nothing of HTTP.
 package request
 
@@ -16,11 +16,11 @@ import (
 // Request is one HTTP request on its way through one limiter or several.
 type Request struct {
 	id       string    // in every window
-	Found    []Finding // by all that decided
+	Found    []Finding // by all limiters that decided
 	held     []holding
-	doubtful []holding // of calls that failed, and may have been counted all the same
+	doubtful []holding // of calls that failed, but may have been counted
 
-	// Most requests pass one limiter, in one call on two windows: room for that, in the same allocation.
+	// Most requests pass one limiter, in one call on two windows. This is room for that, in the same allocation.
 	heldByOne   [1]holding
 	foundByOne  [1]Finding
 	firstClaims [2]budget.Claim
@@ -33,9 +33,9 @@ func (r *Request) Init() {
 	r.Found = r.foundByOne[:0]
 }
 
-// Decide takes the plan's steps in turn and stops at the first rejection or error. It returns the
-// decision that rejected, if one did, and adds what it found. What was taken stays with the request,
-// but after an error this limiter's share of it goes back: another one may decide now.
+// Decide decides the plan's steps in turn and stops at the first rejection or error. It returns the
+// rejection, if there is one, and adds its findings. What was taken stays with the request; but after an
+// error this limiter's part is given back, because another limiter may decide now.
 func (r *Request) Decide(
 	ctx context.Context, l *Counter, p plan.Plan, user string, costs plan.Costs, deadline time.Time,
 ) (rejected Rejection, err error) {
@@ -50,7 +50,7 @@ func (r *Request) Decide(
 	defer cancel()
 	store := l.Store
 	if before > 0 {
-		store = l.Direct // it may be a repeat on a scope of a limiter before, which a full window admits
+		store = l.Direct // it may be a repeat on the scope of an earlier limiter, which a full window admits
 	}
 	for i := range p {
 		rejected, err = r.take(waiting, l, store, &p[i], user, found)
@@ -66,19 +66,19 @@ func (r *Request) Decide(
 	return rejected, nil
 }
 
-// Rejection is the decision that rejected, if one did.
+// Rejection is the decision that rejected a request, if one did.
 type Rejection struct {
 	Claim    *plan.Claim // nil: there was none
 	Verdict  budget.Verdict
 	Upstream bool // it was the provider's cap
 }
 
-// take decides one step. It returns the decision that rejected, if one did, and adds all verdicts to found.
+// take decides one step. It returns the rejection, if there is one, and adds all verdicts to found.
 func (r *Request) take(
 	ctx context.Context, l *Counter, store budget.Store, s *plan.Step, user string, found *Finding,
 ) (rejected Rejection, err error) {
 	var claims []budget.Claim
-	if r.firstClaims[0].Key == "" { // nobody has taken that room
+	if r.firstClaims[0].Key == "" { // that room is free
 		claims = r.firstClaims[:0]
 	}
 	claims = s.Of(user, &found.Costs, claims)
@@ -118,9 +118,9 @@ func (r *Request) take(
 	return Rejection{}, nil
 }
 
-// divide returns of a step's claims those to be admitted, and those that a limiter before has taken. A store
-// knows a repeat by a lease: what shares its lease with that limiter, and is not a repeat of the whole, gets
-// one of its own. Logs know repeats by themselves.
+// divide splits a step's claims into those to be admitted, and those that an earlier limiter has taken. A
+// store recognizes a repeat by its lease. If a step shares its lease with that limiter, but is not a repeat
+// of the whole, it gets a lease of its own. Logs recognize repeats themselves.
 func (r *Request) divide(
 	l *Counter,
 	s *plan.Step,
@@ -158,7 +158,7 @@ func (r *Request) divide(
 	return fresh, again
 }
 
-// holds tells whether a limiter before has taken a claim of a key for the request.
+// holds reports whether an earlier limiter has taken a claim with this key for the request.
 func (r *Request) holds(l *Counter, key string) bool {
 	return slices.ContainsFunc(r.held, func(h holding) bool {
 		return h.limiter.Store == l.Store &&
@@ -166,8 +166,8 @@ func (r *Request) holds(l *Counter, key string) bool {
 	})
 }
 
-// inOrder returns the verdicts on claims, to the first that rejects: those of a store on fresh, and what was
-// found of again, which is taken.
+// inOrder returns the verdicts on claims, up to the first that rejects: those of the store on fresh claims,
+// and what Peek found for claims that were taken before (again).
 func inOrder(
 	claims, fresh []budget.Claim, verdicts []budget.Verdict, again []budget.Claim, found []budget.Verdict,
 ) (all []budget.Verdict) {
@@ -185,17 +185,17 @@ func inOrder(
 	return all
 }
 
-// retake decides a claim that a limiter before this one has taken already, on the same scope with a higher
-// limit: to the store that is a repeat, which it admits. The slot goes back first, so that of many requests
-// at once those that are rejected make room for the others. What has no slot of its own is rejected for as
-// long as it is over the limit.
+// retake decides a claim that an earlier limiter has taken already, on the same scope with a higher limit:
+// for the store that is a repeat, which it admits. The slot goes back first, so that, of many requests at
+// once, the rejected ones make room for the others. A claim without a slot in a log is rejected while it is
+// over the limit.
 func (l *Counter) retake(
 	ctx context.Context, id string, claim budget.Claim, v budget.Verdict,
 ) (budget.Verdict, error) {
 	claims := []budget.Claim{claim}
 	if claim.Form() != budget.Log {
 		if claim.Form() == budget.Sum && claim.Cost == 0 {
-			return v, nil // in debt, of which this request takes nothing
+			return v, nil // the budget is overdrawn, but this request takes nothing
 		}
 		found, err := l.Store.Peek(ctx, claims)
 		if err != nil {
