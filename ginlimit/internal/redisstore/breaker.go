@@ -85,12 +85,12 @@ func (b *breakers) of(node string) *breaker {
 
 // breaker is the circuit breaker of one node.
 //
-//	| state      | counting | a call is                      | goes on to                                   |
-//	|------------|----------|--------------------------------|----------------------------------------------|
-//	| quiet      | false    | made, and reported if it fails | suspicious, after a failure                  |
-//	| suspicious | true     | made and reported              | quiet after an answer; open at failuresToOpen|
-//	| open       | true     | refused with ErrUnavailable    | probing, after probeInterval                 |
-//	| probing    | true     | made if first, else refused    | quiet after an answer; open after a failure  |
+//	| state      | counting | a call is                      | goes on to                                    |
+//	|------------|----------|--------------------------------|-----------------------------------------------|
+//	| quiet      | false    | made, and reported if it fails | suspicious, after a failure                   |
+//	| suspicious | true     | made and reported              | quiet after an answer; open at failuresToOpen |
+//	| open       | true     | refused with ErrUnavailable    | probing, after probeInterval                  |
+//	| probing    | true     | made if first, else refused    | quiet after an answer; open after a failure   |
 //
 // In the quiet state nobody waits for a lock.
 type breaker struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Arrivals runs laws that hold whenever calls arrive.
+// Arrivals checks rules that hold for any arrival times of calls.
 func Arrivals(t *testing.T, newSubject func() Subject) {
 	t.Run("random arrivals", func(t *testing.T) { randomArrivals(t, newSubject) })
 	t.Run("a lone caller within the limit", func(t *testing.T) { loneCaller(t, newSubject) })
@@ -20,7 +20,7 @@ func Arrivals(t *testing.T, newSubject func() Subject) {
 	t.Run("one call a second", func(t *testing.T) { oneCallASecond(t, newSubject) })
 }
 
-// call admits one request of a member of its own.
+// call admits one request with a new member.
 func (s Subject) call(t require.TestingT, limit int, window time.Duration) budget.Verdict {
 	claims := []budget.Claim{{Key: s.Key, Budget: requests(limit, window)}}
 	replies, _, err := s.Admit(context.Background(), uuid.NewString(), claims)
@@ -28,8 +28,8 @@ func (s Subject) call(t require.TestingT, limit int, window time.Duration) budge
 	return replies[0]
 }
 
-// Whenever calls arrive, no span of a window's length admits more than the limit, and none is
-// refused while its span has room.
+// For any arrival times, no span of a window's length has more admissions than the limit, and no call is
+// rejected while its span has room.
 func randomArrivals(t *testing.T, newSubject func() Subject) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, window, s := rapid.IntRange(1, 6).Draw(t, "limit"), drawWindow(t), newSubject()
@@ -56,7 +56,7 @@ func randomArrivals(t *testing.T, newSubject func() Subject) {
 	})
 }
 
-// A lone caller who never exceeds the limit in any span is never refused, however bursty.
+// A single caller who never exceeds the limit in any span is never rejected, even with bursts.
 func loneCaller(t *testing.T, newSubject func() Subject) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, window, s := rapid.IntRange(1, 6).Draw(t, "limit"), drawWindow(t), newSubject()
@@ -78,15 +78,15 @@ func drawWindow(t *rapid.T) time.Duration {
 	return time.Duration(rapid.IntRange(1, 5).Draw(t, "window")) * time.Second
 }
 
-// drawGap makes the milliseconds between two calls, many of them at an edge.
+// drawGap draws the milliseconds between two calls, often at an edge.
 func drawGap(window time.Duration, limit int) *rapid.Generator[int64] {
 	w := window.Milliseconds()
 	edges := rapid.SampledFrom([]int64{0, 0, 1, w / int64(limit), w - 1, w, w + 1})
 	return rapid.OneOf(edges, rapid.Int64Range(0, w/int64(limit)))
 }
 
-// Steady load at exactly the limit, for three windows, is never refused: evenly spread, or all of a
-// window's requests at once.
+// Steady load at exactly the limit, for three windows, is never rejected: evenly spread, or all requests of a
+// window at once.
 func steadyLoad(t *testing.T, newSubject func() Subject) {
 	for _, b := range []budget.Budget{
 		requests(1, time.Second), requests(7, 3*time.Second), requests(5, budget.Minute),
@@ -108,8 +108,8 @@ func steadyLoad(t *testing.T, newSubject func() Subject) {
 	}
 }
 
-// One call a second, more than the limit: the first ones of each window are admitted, for ever,
-// although each call renews the TTL, and a refused one leaves no trace.
+// One call a second, more than the limit: the first calls of each window are admitted, always, although each
+// call renews the TTL. A rejected call leaves no trace.
 func oneCallASecond(t *testing.T, newSubject func() Subject) {
 	for _, tt := range []struct{ limit, window, seconds, wantAdmitted int }{{2, 4, 20, 10}, {10, 60, 180, 30}} {
 		s, admitted := newSubject(), 0

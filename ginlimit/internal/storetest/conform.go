@@ -1,5 +1,5 @@
-// Package storetest is the suite that every budget.Store passes: fixed timelines (Conform), random
-// histories beside a slow and obviously right model (Model), and laws of random arrivals.
+// Package storetest is the suite that every budget.Store passes: fixed timelines (Conform), random histories
+// compared with a slow and obviously right model (Model), and rules for random arrivals (Arrivals).
 package storetest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Clock is a time that a test moves.
+// Clock is a clock that a test moves.
 type Clock struct{ ms atomic.Int64 }
 
 // Epoch is where a Clock starts, in Unix milliseconds.
@@ -40,7 +40,7 @@ func requests(limit int, window time.Duration) budget.Budget {
 	return budget.Budget{Dimension: budget.Dimension{Window: window}, Limit: limit}
 }
 
-// newKey is the beginning of keys that no other test has, all in one slot of a Cluster.
+// newKey is the beginning of keys that no other test uses, all in one slot of a Cluster.
 func newKey(testing.TB) string { return "test:{" + uuid.NewString() + "}" }
 
 // Conform runs the timelines on a store whose clock is c.
@@ -119,10 +119,10 @@ func conformTimelines(t *testing.T, s budget.Store, c *Clock) {
 			{0, check, 2, false, 0, time.Minute},
 			{0, peek, 2, false, 0, time.Minute},
 		},
-		// R40: the wait that a rejected call is told after the step back is true.
+		// R40: after the step back, the wait of a rejected call is true.
 		"a clock an hour ahead that came back": {
 			{0, check, 3, true, 2, 0},
-			{3_600_000, check, 2, true, 1, 0}, // the entry of before has left
+			{3_600_000, check, 2, true, 1, 0}, // the earlier entry has left
 			{3_600_000, check, 2, true, 0, 0},
 			{1_000, peek, 2, false, 0, time.Minute},
 			{2_000, check, 2, false, 0, time.Minute},
@@ -190,7 +190,7 @@ func conformSeveralWindows(t *testing.T, s budget.Store, c *Clock) {
 	}{
 		{0, "a", 2, 3, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}},
 		{0, "a", 2, 3, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}}, // a repeat
-		// Another repeat, that finds both full.
+		// Another repeat, which finds both full.
 		{0, "a", 1, 1, []budget.Verdict{{Allowed: true, Used: 1}, {Allowed: true, Used: 1}}},
 		{1_000, "b", 2, 3, []budget.Verdict{{Allowed: true, Used: 2}, {Allowed: true, Used: 2}}},
 		{2_000, "c", 2, 2, []budget.Verdict{{Used: 2, RetryAfter: 58 * time.Second}}}, // both full: the minute
@@ -198,7 +198,7 @@ func conformSeveralWindows(t *testing.T, s budget.Store, c *Clock) {
 			[]budget.Verdict{{Allowed: true, Used: 2}, {Used: 2, RetryAfter: budget.Day - 2*time.Second}}},
 		{2_000, "c", 3, 3, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 3}}},
 		{60_000, "d", 3, 4, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 4}}},
-		// It has left the minute, and is in the day.
+		// It has left the minute, but is still in the day.
 		{61_000, "a", 3, 4, []budget.Verdict{{Allowed: true, Used: 3}, {Allowed: true, Used: 4}}},
 	} {
 		c.Set(r.at)

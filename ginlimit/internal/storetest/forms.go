@@ -10,7 +10,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// conformLeases runs timelines of requests under way, of which one is allowed.
+// conformLeases runs timelines of requests in progress; the limit is one.
 func conformLeases(t *testing.T, s budget.Store, c *Clock) {
 	const admit, renew, finish = "admit", "renew", "finish"
 	lease, grace := budget.LeaseTime.Milliseconds(), budget.Forget.Milliseconds()
@@ -46,7 +46,7 @@ func conformLeases(t *testing.T, s budget.Store, c *Clock) {
 			{0, admit, "a", true}, {0, admit, "a", true}, {lease, admit, "b", true}, {lease + grace - 1, admit, "a",
 				true},
 		},
-		// A holder that died before the clock came back holds its slot no longer than any other. R40.
+		// A holder that died before the clock went back holds its slot no longer than any other. R40.
 		"a clock an hour ahead that came back": {
 			{hour, admit, "a", true}, {0, admit, "b", false}, {lease - 1, admit, "b", false}, {lease, admit, "b",
 				true},
@@ -84,7 +84,7 @@ func conformLeases(t *testing.T, s budget.Store, c *Clock) {
 	}
 }
 
-// conformRepeats admits requests twice, with a lease to know them by and without: a log knows them then.
+// conformRepeats admits requests twice. A lease remembers them, or, without a lease, a log.
 func conformRepeats(t *testing.T, s budget.Store, c *Clock) {
 	c.Set(0)
 	for name, lease := range map[string]bool{"by a lease": true, "by a log": false} {
@@ -124,7 +124,7 @@ func conformRepeats(t *testing.T, s budget.Store, c *Clock) {
 	}
 }
 
-// conformSums runs timelines of tokens a minute, of which 100 are allowed; a slice is a second.
+// conformSums runs timelines of tokens per minute; the limit is 100, and a slice is a second.
 func conformSums(t *testing.T, s budget.Store, c *Clock) {
 	const admit, settle = "admit", "settle"
 	const huge = 1 << 53
@@ -132,7 +132,7 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 		at     int64 // ms
 		do     string
 		id     string
-		amount int // that is asked for, or was used
+		amount int // to take, or used
 		want   budget.Verdict
 	}
 	ok := func(used int) budget.Verdict { return budget.Verdict{Allowed: true, Used: used} }
@@ -172,7 +172,7 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 			{0, admit, "a", 101, budget.Verdict{TooLarge: true}}, {0, admit, "b", 100, ok(100)},
 			{0, admit, "c", 101, budget.Verdict{Used: 100, TooLarge: true}},
 		},
-		// R40. What is of the future counts as taken now, once, whoever it was.
+		// R40. Amounts from the future count as taken now, once.
 		"a clock an hour ahead that came back": {
 			{3_600_000, admit, "a", 60, ok(60)}, {0, admit, "b", 60, full(60, 60_000)}, {1_000, admit, "b", 60,
 				full(60, 59_000)},
@@ -218,7 +218,7 @@ func conformSums(t *testing.T, s budget.Store, c *Clock) {
 	}
 }
 
-// about is a verdict without the last bits of a number that a store does not count to the unit.
+// about is a verdict without the last bits of a number that a store does not count exactly.
 func about(v budget.Verdict) budget.Verdict {
 	if v.Used >= 1<<53 {
 		v.Used = 1 << 53

@@ -15,34 +15,34 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Subject is an empty store to hold against the model.
+// Subject is an empty store to compare with the model.
 type Subject struct {
 	budget.Store
 	Clock *Clock
-	Key   string // the beginning of keys that no other subject has, in one slot
-	// Look returns what the last call left of a key that it named.
+	Key   string // the beginning of keys that no other subject uses, in one slot
+	// Look returns what the last call left under a key that it used.
 	Look func(key string) Contents
-	// Hold sets the TTL that a key has at the next call, and returns the one it took instead: enough for
-	// the call to run. nil: the store keeps none.
+	// Hold sets the TTL that a key has at the next call. It returns the TTL that it really set, long enough for
+	// the call to run. nil: the store has no TTLs.
 	Hold func(key string, ttl time.Duration) time.Duration
-	// Check looks for damage after each call. nil: nothing to look at.
+	// Check checks the store for damage after each call. nil: nothing to check.
 	Check func(t require.TestingT)
 }
 
-// Contents is what is kept under a key: the log in order of time, and the bounds of its TTL, which are
-// apart by what the server's clock moved while it was read. No TTL: 0 and 0.
+// Contents is what is stored under a key: the log in order of time, and the bounds of its TTL, which differ
+// by how far the server's clock moved during the read. No TTL: 0 and 0.
 type Contents struct {
 	Log          []Admission
 	TTL, MostTTL time.Duration
 }
 
-// Model draws random histories: each verdict, and what is then kept, is the model's.
+// Model draws random histories: each verdict, and what is then stored, equals the model's.
 //
 //	go test ./ginlimit/internal/... -run Model -rapid.checks=100000 -rapid.steps=100
 func Model(t *testing.T, newSubject func() Subject) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(newSubject())
-		for range 3 { // of -rapid.steps: what is rare takes a while, as a repeat after the window slid
+		for range 3 { // times -rapid.steps: rare events need many steps, such as a repeat after its window
 			t.Repeat(map[string]func(*rapid.T){"step": h.step})
 		}
 	})
@@ -53,7 +53,7 @@ type history struct {
 	Subject
 	model    *model
 	prefixes []string // of the users' keys
-	members  []string // all that there were
+	members  []string // all so far
 	now      int64    // ms after epoch
 	lines    []string
 }
@@ -62,7 +62,7 @@ func newHistory(s Subject) *history {
 	return &history{Subject: s, model: newModel(), prefixes: []string{s.Key + "-1", s.Key + "-2"}}
 }
 
-// The windows that a call may be about, and the whole of what a user may have.
+// The windows of single calls, and all windows of a user.
 var (
 	windowSets = [][]string{
 		{":60"}, {":86400"}, {":60", ":86400"}, {":60", ":images:60", ":86400", ":images:86400"}, {":1", ":60"},
@@ -73,7 +73,7 @@ var (
 	}
 )
 
-// step draws a step and takes it on both sides. Most steps are calls, most calls admit.
+// step draws a step and does it on both sides. Most steps are calls, and most calls are Admit.
 func (h *history) step(t *rapid.T) {
 	do := rapid.SampledFrom([]string{
 		"admit", "admit", "admit", "repeat", "repeat", "peek", "give back", "reset",
@@ -104,7 +104,7 @@ func (h *history) step(t *rapid.T) {
 		claims = append(claims, budget.Claim{Key: h.prefixes[user] + suffix, Budget: asked})
 	}
 
-	if do == "to an edge" { // of an entry's time in the window, or one millisecond off
+	if do == "to an edge" { // where an entry leaves its window, or one millisecond off
 		var exits []int64
 		for _, claim := range claims {
 			for _, a := range h.model.logs[claim.Key] {
@@ -174,7 +174,7 @@ func (h *history) move(ms int64) {
 	h.Clock.Set(h.now)
 }
 
-// compare holds what the subject keeps under a key against the model.
+// compare compares what the subject stores under a key with the model.
 func (h *history) compare(t *rapid.T, suffix, key string) {
 	got, want := h.Look(key), slices.Clone(h.model.logs[key])
 	byTime := func(a, b Admission) int {

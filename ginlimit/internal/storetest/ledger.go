@@ -10,17 +10,17 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// entry is what one request took of one budget.
+// entry is what one request took from one budget.
 type entry struct {
 	id     string
 	at     int64 // Unix milliseconds
 	amount int
 	window time.Duration
-	gone   bool // it has left its window, and does not come back when the clock goes back
+	gone   bool // it has left its window for good, even if the clock goes back
 }
 
-// check holds a verdict against the ledger, which does not have the request yet; taken tells whether the
-// verdict has.
+// check compares a verdict with the ledger. The ledger does not include the request yet; taken says whether
+// the verdict does.
 func (h *usageHistory) check(t *rapid.T, c budget.Claim, v budget.Verdict, taken bool) {
 	cost := costOf(c)
 	if taken {
@@ -50,7 +50,7 @@ func (h *usageHistory) check(t *rapid.T, c budget.Claim, v budget.Verdict, taken
 	}
 }
 
-// checkUsed holds what a store says was used of a budget against the ledger.
+// checkUsed compares what a store says was used of a budget with the ledger.
 func (h *usageHistory) checkUsed(t *rapid.T, c budget.Claim, used int) {
 	switch {
 	case c.Form() == budget.Lease:
@@ -74,7 +74,7 @@ func costOf(c budget.Claim) int {
 	return c.Entries()
 }
 
-// slack is by how much a budget may be late.
+// slack is how late a budget may be.
 func slack(c budget.Claim) time.Duration {
 	if c.Form() == budget.Sum {
 		return c.Window / budget.Slices
@@ -82,7 +82,7 @@ func slack(c budget.Claim) time.Duration {
 	return 0
 }
 
-// used is what the ledger holds of a budget, with entries of so much longer ago.
+// used is the usage of a budget by the ledger, with entries that are older than the window by up to longer.
 func (h *usageHistory) used(c budget.Claim, longer time.Duration) (n int) {
 	if c.Form() == budget.Lease {
 		for _, end := range h.ends {
@@ -100,7 +100,7 @@ func (h *usageHistory) used(c budget.Claim, longer time.Duration) (n int) {
 	return n
 }
 
-// wait is how long it takes, by the ledger, until there is room for the cost.
+// wait is the time, by the ledger, until there is room for the cost.
 func (h *usageHistory) wait(c budget.Claim, cost int) time.Duration {
 	now := h.now
 	defer func() { h.now = now }()
@@ -117,8 +117,8 @@ func (h *usageHistory) wait(c budget.Claim, cost int) time.Duration {
 	return 0
 }
 
-// restamp gives what is stamped in the future the time now, and marks what has left its window, as a
-// store does when it writes: that is not undone when the clock goes back.
+// restamp sets entries from the future to now, and marks entries that have left their window, like a store
+// when it writes: that is not undone when the clock goes back.
 func (h *usageHistory) restamp() {
 	for _, entries := range h.ledger {
 		for i := range entries {

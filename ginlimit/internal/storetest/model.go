@@ -9,8 +9,8 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// model is the limiter as one would explain it: a list of the admitted requests of each key, read
-// from end to end for every question.
+// model is the simplest possible limiter: a list of the admitted requests of each key, which every call reads
+// from end to end.
 type model struct {
 	logs map[string][]Admission // in the order of admission
 	ttl  map[string]time.Duration
@@ -26,8 +26,8 @@ func newModel() *model {
 	return &model{logs: map[string][]Admission{}, ttl: map[string]time.Duration{}}
 }
 
-// inWindow are the admissions that count at now: those less than a window old, and those that a
-// clock which was set back has still ahead of it.
+// inWindow are the admissions that count at now: those less than a window old, and those from the future,
+// after the clock was set back.
 func inWindow(log []Admission, now int64, window time.Duration) (in []Admission) {
 	for _, a := range log {
 		if now-a.At < window.Milliseconds() {
@@ -42,7 +42,7 @@ func contains(log []Admission, id string) bool {
 }
 
 // reply is the decision on a call that is not in the log: admitted, or rejected until enough admissions have
-// left, if nobody else comes. The wait is never longer than one window.
+// left, if no other call comes. The wait is never longer than one window.
 func reply(log []Admission, now int64, b budget.Budget) budget.Verdict {
 	count := len(inWindow(log, now, b.Window))
 	if count < b.Limit {
@@ -83,8 +83,8 @@ func (m *model) admit(now int64, id string, claims []budget.Claim) (verdicts []b
 	return verdicts
 }
 
-// restamp is what a rejection does to a log whose clock was ahead and came back. If the entry to wait for is
-// in the future, all entries in the future are set to now.
+// restamp is what a rejection does to a log after the clock was ahead and went back. If the entry to wait for
+// is in the future, all entries in the future are set to now.
 func (m *model) restamp(claim budget.Claim, now int64) {
 	log := slices.Clone(m.logs[claim.Key])
 	slices.SortStableFunc(log, func(a, b Admission) int { return cmp.Compare(a.At, b.At) })
@@ -106,7 +106,7 @@ func (m *model) peek(now int64, claims []budget.Claim) (verdicts []budget.Verdic
 	return verdicts
 }
 
-// giveBack leaves the TTL that the newest of the others gave the key, if that is sooner.
+// giveBack sets the TTL of the newest remaining entry, if that is sooner.
 func (m *model) giveBack(now int64, id string, claims []budget.Claim) {
 	for _, claim := range claims {
 		key := claim.Key
@@ -131,7 +131,7 @@ func (m *model) reset(keys []string) {
 	}
 }
 
-// keep sets the log of a key. An empty one is no key.
+// keep sets the log of a key. An empty log means that there is no key.
 func (m *model) keep(key string, log []Admission) {
 	m.logs[key] = log
 	if len(log) == 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// Usage draws random histories of admissions over budgets of all forms, of settling, refunding, repeats,
-// renewals, limits that change, idle times and, in every second history, clocks that go back. Beside them is
-// a list of all that was taken. Logs and leases are as the list says; a sum never admits what the list would
-// not, and is late by no more than a slice where the clock goes forward.
+// Usage draws random histories: admissions on budgets of all forms, settling, refunds, repeats, renewals,
+// changed limits, idle times and, in every second history, clocks that go back. It compares them with a list
+// of all that was taken. Logs and leases equal the list. A sum never admits what the list would not; while
+// the clock goes forward, it is late by at most a slice.
 func Usage(t *testing.T, newSubject func() Subject) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &usageHistory{Subject: newSubject(), ledger: map[string][]entry{}, ends: map[string]int64{},
@@ -31,17 +31,17 @@ type usageHistory struct {
 	Subject
 	ledger map[string][]entry // by suffix
 	ends   map[string]int64   // of leases, by id
-	open   []budget.Admission // that were not finished
+	open   []budget.Admission // not finished
 	now    int64              // Unix milliseconds
 	ids    int
 	lines  []string
 
-	renewed map[string]bool // leases whose end is of another moment than the admission, by id
+	renewed map[string]bool // leases whose end does not belong to the time of admission, by id
 	forward bool            // the clock never goes back
 	back    bool            // the clock has gone back
 
 	at      map[string]int64 // when requests were admitted, by id
-	blurred map[string]int   // by suffix, what may have come back to a slice of others after the clock had
+	blurred map[string]int   // by suffix, what may have gone back to the slice of others after a clock step
 }
 
 func (h *usageHistory) step(t *rapid.T) {
@@ -115,7 +115,7 @@ func (h *usageHistory) step(t *rapid.T) {
 	}
 }
 
-// claims are two windows of requests, two of tokens and the leases, with limits of the moment.
+// claims are two windows of requests, two of tokens and the leases, with the present limits.
 func (h *usageHistory) claims(t *rapid.T) (claims []budget.Claim) {
 	add := func(suffix string, d budget.Dimension, limits ...int) {
 		limit := rapid.SampledFrom(limits).Draw(t, "limit of "+suffix)
@@ -165,7 +165,7 @@ func (h *usageHistory) admit(t *rapid.T, id string, claims []budget.Claim) {
 		h.check(t, claims[i], v, verdicts[last].Allowed)
 	}
 	if !verdicts[last].Allowed {
-		if claims[last].Form() == budget.Lease { // none of the future is left
+		if claims[last].Form() == budget.Lease { // none from the future is left
 			for id, end := range h.ends {
 				if most := h.now + budget.LeaseTime.Milliseconds(); end > most {
 					h.ends[id], h.renewed[id] = most, true
@@ -208,7 +208,7 @@ func (h *usageHistory) finish(t *rapid.T, a budget.Admission, used []int) {
 		}
 		for j := range h.ledger[c.Key] {
 			if e := &h.ledger[c.Key][j]; e.id == a.ID {
-				if c.Form() == budget.Sum && e.at < h.at[a.ID] { // restamped: its slice may be another's by now
+				if c.Form() == budget.Sum && e.at < h.at[a.ID] { // restamped: others may be in its slice now
 					h.blurred[c.Key] += e.amount - stays
 				}
 				e.amount = stays
