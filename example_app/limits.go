@@ -12,7 +12,7 @@ import (
 
 // limits are the two ways in which a request below /v1 is limited. Both count requests in the same windows.
 type limits struct {
-	asking gin.HandlersChain // of what asks a model: tokens, money and requests under way, too
+	asking gin.HandlersChain // of what asks a model: tokens, money and requests in progress, too
 	other  gin.HandlersChain // of what does not, a list of models say
 }
 

@@ -27,7 +27,7 @@ func settings() []setting {
 		{"UPSTREAM_API_KEY", "the owner's key at the provider", "none"},
 		{"UPSTREAM_PER_MINUTE", "the provider's cap: requests of all callers", "none"},
 		{"UPSTREAM_TOKENS_PER_MINUTE", "the provider's cap: tokens of all callers", "none"},
-		{"UPSTREAM_CONCURRENT", "the provider's cap: requests of all under way", "none"},
+		{"UPSTREAM_CONCURRENT", "the provider's cap: requests of all in progress", "none"},
 		{"UPSTREAM_SHARES", "how much of the caps a tier may use, tier=share,...", "all of it, 1"},
 		{"MAX_BODY_BYTES", "the largest request body", fmt.Sprint(defaultMaxBody)},
 		{"LOG_FORMAT", "text or json", "text"},

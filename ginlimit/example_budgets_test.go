@@ -99,7 +99,7 @@ func ExampleAdmissionFrom() {
 	// large 200 0.15
 }
 
-// A user may have one request under way. A second one is rejected, and with Redis so on every replica.
+// A user may have one request in progress. A second one is rejected, and with Redis so on every replica.
 func ExampleWithConcurrency() {
 	table := loadTiers(`tiers: {free: {per_minute: 60, per_day: 1000, concurrent: 1}}`)
 	limited := ginlimit.New(ginlimit.NewMemoryLimiter(), resolver,

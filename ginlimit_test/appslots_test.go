@@ -21,7 +21,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 )
 
-// threeAtOnce is a tier file by which a user may have three requests under way.
+// threeAtOnce is a tier file by which a user may have three requests in progress.
 const threeAtOnce = `tiers: {free: {per_minute: 100000, per_day: 100000, tokens_per_day: 1000000000,
 	concurrent: 3}}`
 

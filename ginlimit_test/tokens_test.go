@@ -209,7 +209,7 @@ func TestClientsThatLeaveGiveTheirSlotsBack(t *testing.T) {
 	})
 }
 
-// Never more requests of a user are under way than the tier says, over two processes' worth of limiters. Q10.
+// Never more requests of a user run at once than the tier says, over two processes' worth of limiters. Q10.
 func TestConcurrency(t *testing.T) {
 	srv := redistest.Start(t)
 	table, limits := plenty(t, func(l *tiers.Limits) { l.Concurrent = 3 })

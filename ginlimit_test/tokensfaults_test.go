@@ -56,7 +56,7 @@ func (m *metered) send(headers ...string) int {
 	return r.StatusCode
 }
 
-// found are the tokens of the minute and the day that are used, and the requests under way.
+// found are the tokens of the minute and the day that are used, and the requests in progress.
 func (m *metered) found() [3]int {
 	m.t.Helper()
 	u := used(m.t, m.limiter, m.id, m.limits)

@@ -168,7 +168,7 @@ func TestOwnRejectionsCloseNoGate(t *testing.T) {
 	require.Equal(t, 98, left[0].Remaining, "the rejected request was given back")
 }
 
-// Tokens and requests under way have caps too, and are settled and released.
+// Tokens and requests in progress have caps too, and are settled and released.
 func TestUpstreamTokensAndConcurrency(t *testing.T) {
 	onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
 		u := ginlimit.Upstream{Name: "anthropic", TokensPerMinute: 1000, Concurrent: 2,

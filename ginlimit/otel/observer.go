@@ -95,7 +95,7 @@ func watch(meter metric.Meter, limiters []*ginlimit.Limiter) (stop func() error,
 	}
 	killSwitch := gauge("ginlimit.kill_switch", "1", "1 while the kill switch of a limiter is on.")
 	open := gauge("ginlimit.breakers.open", "{breaker}", "Circuit breakers that let nothing through but probes.")
-	leases := gauge("ginlimit.leases", "{lease}", "Leases that requests under way hold.")
+	leases := gauge("ginlimit.leases", "{lease}", "Leases that requests in progress hold.")
 	hits, err := meter.Int64ObservableCounter("ginlimit.rejection_cache.hits", metric.WithUnit("{request}"),
 		metric.WithDescription("Requests rejected without asking the store."))
 	failed = append(failed, err)

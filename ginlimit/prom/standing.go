@@ -19,7 +19,7 @@ func newStanding() standing {
 		killSwitch:   desc("kill_switch", "1 while the kill switch of a limiter is on: nobody is limited."),
 		breakers:     desc("breakers", "Circuit breakers of Redis nodes."),
 		breakersOpen: desc("breakers_open", "Circuit breakers that let nothing through but probes."),
-		leases:       desc("leases", "Leases that requests under way hold."),
+		leases:       desc("leases", "Leases that requests in progress hold."),
 		cacheHits:    desc("rejection_cache_hits_total", "Requests rejected without asking the store."),
 		groupSize:    desc("group_size", "Decisions that had waited and were sent to Redis together."),
 	}

@@ -52,7 +52,7 @@ var (
 	lostAll = bound{"limit", func(_ *run, _ *user, limit int) int { return limit }}
 
 	// What was not yet on disk is gone. Redis writes it at the end of its event loop, but waits for an fsync of
-	// the last second that is still under way, for two seconds at most.
+	// the last second that is still going on, for two seconds at most.
 	lostLastSecond = bound{"admitted in the last second", func(r *run, u *user, _ int) (n int) {
 		for _, c := range r.load.all() {
 			lately := c.sent.Before(r.began) && c.back.After(r.began.Add(-2*time.Second))

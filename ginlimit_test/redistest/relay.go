@@ -11,7 +11,7 @@ import (
 type relay struct {
 	*Proxy
 	client, server net.Conn
-	asked          chan command  // the command that is under way, if any
+	asked          chan command  // the command in progress, if any
 	answered       chan struct{} // the next may go
 }
 

@@ -105,7 +105,7 @@ func TestBreakerForgetsFailuresAtASuccess(t *testing.T) {
 	}
 }
 
-// So it is with calls that are under way at once, and began before anything had failed.
+// So it is with calls that run at once, and began before anything had failed.
 func TestBreakerForgetsFailuresAtAConcurrentSuccess(t *testing.T) {
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (l *Leases) renew() {
 		// is one call for every owner.
 		ctx, cancel := context.WithTimeout(context.Background(), renewInterval)
 		if err := l.Store.Renew(ctx, held); err != nil {
-			l.Failed(ctx, "ginlimit: the leases of requests under way could not be renewed", err)
+			l.Failed(ctx, "ginlimit: the leases of requests in progress could not be renewed", err)
 		}
 		cancel()
 	}
