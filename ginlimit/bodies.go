@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/gin-gonic/gin/render"
@@ -119,6 +120,9 @@ func (m *middleware) abort(c *gin.Context, r Refusal) {
 	h := c.Writer.Header()
 	if r.RetryAfter > 0 {
 		h.Set(HeaderRetryAfter, strconv.Itoa(r.RetryAfter))
+	}
+	if time.Duration(r.RetryAfter)*time.Second > time.Hour {
+		h.Set(HeaderShouldRetry, "false")
 	}
 	h.Set("Cache-Control", "no-store") // RFC 6585, section 4
 	c.Abort()

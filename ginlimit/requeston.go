@@ -22,6 +22,7 @@ type requestOn struct {
 	c        *gin.Context
 	dialects *dialects   // of all mounts that it has met
 	after    *afterwards // nil: nothing to do
+	writer   onceHeaders // of the handlers
 }
 
 // afterwards is what remains to be done after the handler has returned.
@@ -81,6 +82,8 @@ func (r *requestOn) serve(ctx context.Context) {
 	defer r.over.Store(true)
 	defer r.tellSettled(ctx)
 	defer r.settle(ctx) // also after a panic
+	r.writer = onceHeaders{r.c.Writer, r}
+	r.c.Writer = &r.writer
 	r.c.Next()
 	if r.after == nil {
 		return

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -30,8 +29,8 @@ const (
 	HeaderRemainingSpend  = headers.RemainingSpend
 
 	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to retry. It is set if a
-	// window of requests longer than an hour rejected, or another budget for more than an hour: some SDKs would
-	// retry in seconds, others sleep for hours.
+	// window of requests longer than an hour rejected, and on any answer whose Retry-After is above an hour: some
+	// SDKs would retry in seconds, others sleep for hours.
 	HeaderShouldRetry = "X-Should-Retry"
 
 	// HeaderShadow is set if a limiter WithShadow would have rejected the request: the name of the window, or
@@ -70,10 +69,12 @@ func allowance(d Decision) string {
 // reject answers 429 and ends the chain.
 func (m *middleware) reject(c *gin.Context, r *requestOn, rejected request.Rejection) (next bool) {
 	d := decisionOf(rejected.Claim, rejected.Verdict)
-	slow, code := d.RetryAfter > time.Hour, "rate_limit_exceeded"
+	code := "rate_limit_exceeded"
 	switch budget.UnitOf(d.Budget) {
 	case budget.Requests:
-		slow = d.Window > budget.Hour
+		if d.Window > budget.Hour {
+			c.Header(HeaderShouldRetry, "false")
+		}
 		if d.Window == budget.Day {
 			code = "daily_limit_exceeded"
 		}
@@ -86,9 +87,6 @@ func (m *middleware) reject(c *gin.Context, r *requestOn, rejected request.Rejec
 		code = "spend_exceeded"
 	case budget.Concurrent:
 		code = "too_many_concurrent_requests"
-	}
-	if slow {
-		c.Header(HeaderShouldRetry, "false")
 	}
 	if m.dialects.silent() {
 		r.hush(c.Writer.Header())
@@ -106,9 +104,11 @@ func (m *middleware) reject(c *gin.Context, r *requestOn, rejected request.Rejec
 
 // upstreamFull is the answer at a provider's cap.
 func upstreamFull(d Decision) Refusal {
+	retryAfter := d.RetryAfterSeconds()
 	return Refusal{
 		Status: http.StatusServiceUnavailable, Type: "api_error", Code: "upstream_capacity",
-		Message: "The provider is at its capacity. Try again shortly.", RetryAfter: d.RetryAfterSeconds(),
+		Message:    fmt.Sprintf("The provider is at its capacity. Retry in %d s.", retryAfter),
+		RetryAfter: retryAfter,
 	}
 }
 

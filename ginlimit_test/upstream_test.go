@@ -140,6 +140,8 @@ func TestAProviderThatIsOverloaded(t *testing.T) {
 				r := a.as("bob")
 				require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
 				require.Equal(t, "upstream_capacity", r.apiError(t).Code)
+				require.Contains(t, r.body, "Retry in "+r.Header.Get("Retry-After")+" s.")
+				require.Equal(t, tt.wait > time.Hour, r.Header.Get("x-should-retry") == "false")
 			}
 			require.EqualValues(t, 1, calls.Load(), "the provider is left alone")
 			require.NoError(t, rdb.PExpire(t.Context(), key, time.Millisecond).Err())

@@ -93,6 +93,16 @@ func (d *Dialect) Remove(h http.Header) {
 	}
 }
 
+// KeepFirst leaves the first value of each header that the dialect may have set. Others were added later, for
+// example by a reverse proxy.
+func (d *Dialect) KeepFirst(h http.Header) {
+	for _, name := range d.names {
+		if values := h[name]; len(values) > 1 {
+			h[name] = values[:1:1]
+		}
+	}
+}
+
 // Names are the headers that the dialect may set, in canonical form.
 func (d *Dialect) Names() []string { return slices.Clone(d.names) }
 
