@@ -112,11 +112,11 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		}
 		event.Local = true
 		// A memory limiter never fails.
-		p, _ = a.planOn(e.local, table, localPlans)
+		local, _ := a.planOn(e.local, table, localPlans)
 		if costs.Weight == 0 {
-			p = p.Weightless()
+			local = local.Weightless()
 		}
-		rejected, _ = r.Decide(ctx, &e.local.counter, p, a.user, costs, time.Time{})
+		rejected, _ = r.Decide(ctx, &e.local.counter, local, a.user, p.Share(costs, local), time.Time{})
 	}
 	if rejected.Claim != nil {
 		return answer{rejection: rejected}, e.endRejected(ctx, r, event, rejected, before, deadline)

@@ -336,3 +336,21 @@ func TestEveryKeyLeaves(t *testing.T) {
 		require.LessOrEqual(t, ttl, most, key)
 	}
 }
+
+// The memory limiter of one replica has a share of each budget. A request that fits its tier, but not the
+// share, takes the whole share, and is not refused for good.
+func TestFailLocalWithAShareSmallerThanARequest(t *testing.T) {
+	captureLogs(t)
+	local := ginlimit.NewMemoryLimiter(ginlimit.WithReplicas(8))
+	tokens, limits := plenty(t, func(l *tiers.Limits) { l.PerMinute, l.TokensPerMinute = 40, 1000 })
+	a := serve(t, ginlimit.New(ginlimit.NewLimiter(deadRedis(t)), resolver, ginlimit.WithTiers(tokens),
+		ginlimit.WithUsage(headerUsage), ginlimit.WithFailurePolicy(ginlimit.FailLocal(local)),
+		ginlimit.WithWeight(func(*gin.Context) (int, error) { return 20, nil })))
+	require.Equal(t, http.StatusOK, a.as("alice", "Tokens", "900").StatusCode)
+	found, err := local.Usage(t.Context(), "alice", limits)
+	require.NoError(t, err)
+	require.Equal(t, []int{5, 125}, []int{found[0].Limit, found[len(found)-1].Limit})
+	require.Equal(t, http.StatusTooManyRequests, a.as("alice", "Tokens", "1").StatusCode)
+	r := a.as("bob", "Tokens", "1001")
+	require.Equal(t, "request_exceeds_budget", r.apiError(t).Code, "too large for the tier, too")
+}

@@ -144,22 +144,41 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 // Estimated returns whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
 // budget of each unit.
 func (p Plan) Estimated() (most Costs, ok bool) {
+	if tokens, limited := p.smallest(budget.Tokens); limited {
+		ok, most.Tokens = true, max(1, tokens/4)
+	}
+	if spend, limited := p.smallest(budget.Spend); limited {
+		ok, most.Spend = true, tiers.Money(max(1, spend/4))
+	}
+	return most, ok
+}
+
+// smallest returns the smallest limit on a unit, if there is one.
+func (p Plan) smallest(u budget.Unit) (limit int, limited bool) {
 	for _, s := range p {
 		for _, c := range s.Claims {
-			share := max(1, c.Limit/4)
-			switch c.Unit {
-			case budget.Tokens:
-				if ok = true; most.Tokens == 0 || share < most.Tokens {
-					most.Tokens = share
-				}
-			case budget.Spend:
-				if ok = true; most.Spend == 0 || tiers.Money(share) < most.Spend {
-					most.Spend = tiers.Money(share)
-				}
+			if c.Unit == u && (!limited || c.Limit < limit) {
+				limit, limited = c.Limit, true
 			}
 		}
 	}
-	return most, ok
+	return limit, limited
+}
+
+// Share returns what a request takes of a plan whose limits are a share of p's, as those of one replica are.
+// A request that fits p takes no more than the whole share, so that it is not too large.
+func (p Plan) Share(costs Costs, of Plan) Costs {
+	fit := func(cost int, u budget.Unit) int {
+		whole, _ := p.smallest(u)
+		if share, limited := of.smallest(u); limited && cost <= whole {
+			return min(cost, share)
+		}
+		return cost
+	}
+	return Costs{
+		Tokens: fit(costs.Tokens, budget.Tokens), Spend: tiers.Money(fit(int(costs.Spend), budget.Spend)),
+		Weight: fit(costs.Weight, budget.Requests),
+	}
 }
 
 // UpstreamStep is the decision on a provider's caps.
