@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
-	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/request"
 )
 
@@ -110,11 +109,9 @@ func (r *requestOn) tell(h http.Header, rejected *request.Rejection, now func() 
 			r.Found[i].GivenBack = true
 		}
 	}
+	var said headers.Response
 	tightest := request.TightestOf(r.Found)
-	said := headers.Response{
-		Requests: tightest.Told(budget.Requests), Tokens: tightest.Told(budget.Tokens),
-		Spend: tightest.Told(budget.Spend),
-	}
+	tightest.Tell(&said)
 	if len(r.dialects.all) != 1 || r.dialects.all[0] != headers.Default { // that needs no more
 		for i := range r.Found {
 			said.Budgets = headers.Merge(said.Budgets, r.Found[i].Budgets())

@@ -89,12 +89,13 @@ func TightestOf(found []Finding) (t Tightest) {
 	return t
 }
 
-// Told is the budget of a unit in the form for responses; the zero Budget if there is none.
-func (t *Tightest) Told(u budget.Unit) headers.Budget {
-	if c := t[u].claim; c != nil {
-		return c.Told(t[u].verdict)
+// Tell writes the budgets into a response that has none yet.
+func (t *Tightest) Tell(r *headers.Response) {
+	for unit, b := range [...]*headers.Budget{&r.Requests, &r.Tokens, &r.Spend} {
+		if c := t[unit].claim; c != nil {
+			*b = c.Told(t[unit].verdict)
+		}
 	}
-	return headers.Budget{}
 }
 
 // First is the tightest claim of the first unit that has one, requests first, or nil.
