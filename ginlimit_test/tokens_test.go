@@ -3,8 +3,11 @@ package ginlimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/openai"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
@@ -97,6 +101,53 @@ func TestReservationsDoNotOvershoot(t *testing.T) {
 				require.EqualValues(t, 40, rejected.Load())
 				require.Equal(t, 10, used(t, l, "alice", limits)["1m0s"], "a rejected request takes no request either")
 			})
+		})
+	}
+}
+
+// The limits that clients declare are reserved, so as many requests pass at once as fit together. A limit above
+// the whole budget reserves a part of it, and leaves some to others. Q1.
+func TestDeclaredLimitsDoNotOvershoot(t *testing.T) {
+	const prompt = 8 // tokens of "Hi", at most
+	for _, tt := range []struct {
+		budget, declared, admitted int
+	}{
+		{100, 60, 1}, {100, 90, 1}, {1000, 600, 1}, {1000, 400, 2}, {1000, 190, 5}, {100, 1_000_000, 1},
+	} {
+		onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
+			tokens, limits := plenty(t, func(l *tiers.Limits) { l.TokensPerMinute = tt.budget })
+			router, decided := gin.New(), make(chan bool, 5)
+			router.POST("/", headerAuth, ginlimit.New(l, resolver, ginlimit.WithTiers(tokens),
+				ginlimit.WithUsage(openai.Estimator())), openai.Meter(), func(c *gin.Context) {
+				decided <- true
+				<-c.Request.Context().Done() // nothing is settled before all are decided
+			})
+			ctx, end := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					body := fmt.Sprintf(`{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": %d}`, tt.declared)
+					r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body))
+					r.Header.Set(headerUser, "alice")
+					w := httptest.NewRecorder()
+					if router.ServeHTTP(w, r); w.Code == http.StatusTooManyRequests {
+						decided <- false
+					}
+				})
+			}
+			admitted := 0
+			for range 5 {
+				if <-decided {
+					admitted++
+				}
+			}
+			taken := used(t, l, "alice", limits)["tokens1m0s"]
+			end()
+			all.Wait()
+			require.Equal(t, tt.admitted, admitted, "%+v", tt)
+			require.LessOrEqual(t, taken, tt.budget)
+			require.GreaterOrEqual(t, taken, admitted*min(tt.declared, tt.budget/2))
+			require.LessOrEqual(t, taken, admitted*min(tt.declared+prompt, tt.budget-tt.budget/4))
 		})
 	}
 }

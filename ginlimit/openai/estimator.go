@@ -34,7 +34,8 @@ import (
 //	EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimit.Usage, error)
 //
 // It reduces the output until tokens and spend are at most those of most, if the prompt leaves room for that.
-// A zero in most is no bound.
+// An output that the body does not limit is a guess, and takes at most a third of most. A zero in most is no
+// bound.
 func Estimator(opts ...Option) ginlimit.Estimator {
 	return &estimator{newOptions(opts), newCounter()}
 }
@@ -57,6 +58,9 @@ func (e *estimator) EstimateWithin(c *gin.Context, most ginlimit.Usage) (ginlimi
 		return ginlimit.Usage{}, fmt.Errorf("openai: read the request body: %w", err)
 	}
 	prompt, output := req.promptTokens(e.counter), req.outputTokens(&e.options)
+	if req.declared == 0 {
+		most = ginlimit.Usage{Tokens: (most.Tokens + 2) / 3, Spend: (most.Spend + 2) / 3} // a 0 stays 0
+	}
 	with := func(output int) ginlimit.Usage {
 		return ginlimit.Usage{Tokens: prompt + output, Spend: e.prices.cost(prompt, 0, output, req.model)}
 	}

@@ -195,6 +195,12 @@ func TestEstimateWithin(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, ginlimit.Usage{Tokens: 5 + row.output, Spend: spend(5, row.output)}, u, "%+v", row.most)
 	}
+	undeclared := `{"messages":[{"role":"user","content":"hi"}]}` // a prompt of 5
+	for most, want := range map[int]int{0: 5 + 1024, 9000: 5 + 1024, 300: 100, 100: 34, 1: 5} {
+		u, err := e.EstimateWithin(contextOf("/", undeclared), ginlimit.Usage{Tokens: most})
+		require.NoError(t, err)
+		require.Equal(t, want, u.Tokens, most)
+	}
 	u, err := e.EstimateWithin(contextOf("/embeddings", askVectors), ginlimit.Usage{Tokens: 1})
 	require.NoError(t, err)
 	require.Equal(t, 2, u.Tokens)

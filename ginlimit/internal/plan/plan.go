@@ -141,14 +141,14 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 	return all
 }
 
-// Estimated returns whether the plan has a budget whose cost is estimated, and a quarter of the smallest such
-// budget of each unit.
+// Estimated returns whether the plan has a budget whose cost is estimated, and three quarters of the smallest
+// such budget of each unit. Two estimates of more than half a budget then never fit together.
 func (p Plan) Estimated() (most Costs, ok bool) {
 	if tokens, limited := p.smallest(budget.Tokens); limited {
-		ok, most.Tokens = true, max(1, tokens/4)
+		ok, most.Tokens = true, max(1, tokens-tokens/4)
 	}
 	if spend, limited := p.smallest(budget.Spend); limited {
-		ok, most.Spend = true, tiers.Money(max(1, spend/4))
+		ok, most.Spend = true, tiers.Money(max(1, spend-spend/4))
 	}
 	return most, ok
 }
