@@ -202,9 +202,12 @@ func parseSize(text string) (int64, error) {
 // parseBaseURL accepts what OpenAI SDKs take as a base URL, such as https://api.openai.com/v1.
 func parseBaseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
+	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return nil, errors.New("want http:// or https://, a host and a path, and no user, query or fragment")
+		return nil, errors.New("want http:// or https://, a host, a port up to 65535 and a path, and no user, query or fragment")
 	}
 	return u, nil
 }

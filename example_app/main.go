@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,7 +39,7 @@ func main() {
 	done, err := readArguments(os.Args[1:], os.Stdout)
 	var logger *slog.Logger
 	if err == nil {
-		logger, err = newLogger(os.Getenv("LOG_FORMAT"), os.Stderr)
+		logger, err = newLogger(strings.TrimSpace(os.Getenv("LOG_FORMAT")), os.Stderr)
 	}
 	if logger != nil {
 		slog.SetDefault(logger)

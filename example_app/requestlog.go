@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -25,7 +25,7 @@ func newLogger(format string, w io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, nil)), nil
 	}
-	return nil, errors.New("LOG_FORMAT: want text or json")
+	return nil, fmt.Errorf("LOG_FORMAT %q: want text or json", format)
 }
 
 // entryKey finds a request's entry in its context.

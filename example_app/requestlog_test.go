@@ -111,5 +111,5 @@ func TestLogFormat(t *testing.T) {
 		require.Equal(t, named, logger != nil)
 	}
 	_, err := newLogger("xml", io.Discard)
-	require.ErrorContains(t, err, "LOG_FORMAT")
+	require.ErrorContains(t, err, `LOG_FORMAT "xml": want text or json`)
 }

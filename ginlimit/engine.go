@@ -220,7 +220,7 @@ func (e *engine) logEstimate(ctx context.Context, err error) {
 // taken so far. If the look-up failed because the request is over, that is no failure.
 func (e *engine) lookupFailed(ctx context.Context, r *request.Request, err error) ending {
 	over := request.Ended(ctx)
-	if over != nil && (errors.Is(err, over) || errors.Is(err, ctx.Err())) {
+	if over == context.Canceled || over != nil && (errors.Is(err, over) || errors.Is(err, ctx.Err())) {
 		r.Leave(ctx, &e.limiter.counter)
 		if over == context.Canceled {
 			return gone

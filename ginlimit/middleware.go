@@ -157,11 +157,12 @@ func (m *middleware) handle(c *gin.Context) {
 	r, first := requestOf(c)
 	m.dialects.expose(c.Writer.Header())
 	r.speak(&m.dialects)
-	next := m.answer(c, r)
-	switch {
-	case !next:
+	if !m.answer(c, r) {
 		r.after.forget() // the answer is a limiter's, not the handler's
-	case first:
+		return
+	}
+	r.sendOnce()
+	if first {
 		r.serve(c.Request.Context())
 	}
 }

@@ -13,6 +13,19 @@ type onceHeaders struct {
 	r *requestOn
 }
 
+// sendOnce puts such a writer in front of the others. Gin's HandleContext takes it away again.
+func (r *requestOn) sendOnce() {
+	if _, there := r.c.Writer.(*onceHeaders); there {
+		return
+	}
+	w := &r.writer
+	if w.ResponseWriter != nil { // in use
+		w = &onceHeaders{}
+	}
+	*w = onceHeaders{r.c.Writer, r}
+	r.c.Writer = w
+}
+
 // Unwrap is for http.ResponseController.
 func (w *onceHeaders) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 

@@ -82,8 +82,6 @@ func (r *requestOn) serve(ctx context.Context) {
 	defer r.over.Store(true)
 	defer r.tellSettled(ctx)
 	defer r.settle(ctx) // also after a panic
-	r.writer = onceHeaders{r.c.Writer, r}
-	r.c.Writer = &r.writer
 	r.c.Next()
 	if r.after == nil {
 		return

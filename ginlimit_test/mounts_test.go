@@ -2,6 +2,7 @@ package ginlimit_test
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -102,9 +103,13 @@ func TestARejectionNamesItsScope(t *testing.T) {
 func TestLookUpsThatFail(t *testing.T) {
 	logs := captureLogs(t)
 	var leave context.CancelFunc
+	opaque := false // a driver's own words for a call that was cancelled
 	failing := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
 		if leave != nil {
 			leave()
+			if opaque {
+				return ginlimit.Subject{}, errors.New("pq: canceling statement due to user request")
+			}
 			return ginlimit.Subject{}, fmt.Errorf("lookup: %w", c.Request.Context().Err())
 		}
 		return ginlimit.Subject{}, fmt.Errorf("lookup: connection refused")
@@ -118,7 +123,9 @@ func TestLookUpsThatFail(t *testing.T) {
 			leave = nil
 		}
 	}, ginlimit.New(ginlimit.NewMemoryLimiter(), failing))
-	require.Equal(t, 499, api.as("alice").StatusCode)
+	for _, opaque = range []bool{false, true} {
+		require.Equal(t, 499, api.as("alice").StatusCode)
+	}
 	require.Empty(t, logs.String())
 	cancelling = false
 	for range 200 {

@@ -47,11 +47,16 @@ func TestAProxyAddsNoSecondLimits(t *testing.T) {
 	router.Use(ginlimit.New(l.Scope("a"), resolver, ginlimit.WithTiers(table(t, 50, 60))))
 	router.Use(ginlimit.New(l.Scope("b"), resolver, ginlimit.WithTiers(table(t, 10, 60)),
 		ginlimit.WithHeaders(headers.OpenAI)))
-	router.GET("/*path", func(c *gin.Context) { proxy.ServeHTTP(c.Writer, c.Request) })
+	router.NoRoute(func(c *gin.Context) { proxy.ServeHTTP(c.Writer, c.Request) })
+	router.GET("/rewritten", func(c *gin.Context) {
+		c.Request.URL.Path = "/stream"
+		router.HandleContext(c)
+	})
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 
-	for path, body := range map[string]string{"/": "hello", "/empty": "", "/stream": "data: 1\n\n"} {
+	for path, body := range map[string]string{"/": "hello", "/empty": "", "/stream": "data: 1\n\n",
+		"/rewritten": "data: 1\n\n"} {
 		r, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
 		require.NoError(t, err)
 		r.Header.Set(headerUser, "user of "+path)

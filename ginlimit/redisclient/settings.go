@@ -36,6 +36,8 @@ func read[Options any](a *address, parse func(string) (Options, error)) (Options
 			continue // for go-redis 0 means no time-out or no time at all; here it counts as not given
 		case name == "dial_timeout" && sign(value) < 0:
 			return none, fmt.Errorf("%s: want a duration above 0; below, no connection would be made", name)
+		case form == formNumber && !fits(name, value):
+			return none, fmt.Errorf("%s: want a whole number from %d to %d", name, least(name), mostNumber)
 		}
 		settings.Set(name, value)
 	}
@@ -48,7 +50,26 @@ func read[Options any](a *address, parse func(string) (Options, error)) (Options
 	return options, nil
 }
 
-const formDuration = "a duration, such as 250ms, or whole seconds"
+const (
+	formDuration = "a duration, such as 250ms, or whole seconds"
+	formNumber   = "a whole number"
+)
+
+// mostNumber is above every number that makes sense. go-redis panics on a pool that is far larger or negative.
+const mostNumber = 1_000_000
+
+// least is the smallest number that a setting can have. For go-redis -1 switches retries and redirects off.
+func least(name string) int {
+	if name == "max_retries" || name == "max_redirects" {
+		return -1
+	}
+	return 0
+}
+
+func fits(name, value string) bool {
+	n, err := strconv.Atoi(value)
+	return err != nil || least(name) <= n && n <= mostNumber // an empty value is none
+}
 
 // formOf is the form of a setting's value, found by trying; "" means that the parser does not know the
 // setting.
@@ -63,7 +84,7 @@ func formOf(name string, takes func(name, value string) bool) string {
 	case takes(name, "true"):
 		return "true or false"
 	}
-	return "a whole number"
+	return formNumber
 }
 
 // sign is the sign of a duration, or 1 if value is not a duration.
