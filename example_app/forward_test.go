@@ -77,7 +77,10 @@ func TestNoWayAroundTokens(t *testing.T) {
 		require.NotEmpty(t, got.header.Get("X-RateLimit-Remaining-Tokens"), path)
 		a.usedSoon(t, ownKey, map[string]string{"tokens-minute": fmt.Sprint(100 * (i + 1)), "concurrent": "0"})
 	}
-	got := a.sendRoute(t, "GET /v1/files", ownKey)
+	got := a.send(t, "PUT", "/v1/chat/completions", ownKey, chatBody("Hello there", ""))
+	require.Equal(t, 200, got.status)
+	a.usedSoon(t, ownKey, map[string]string{"tokens-minute": "600", "concurrent": "0"})
+	got = a.sendRoute(t, "GET /v1/files", ownKey)
 	require.Equal(t, 200, got.status)
 	require.Empty(t, got.header.Get("X-RateLimit-Remaining-Tokens"))
 }

@@ -66,10 +66,12 @@ func get(routes gin.IRoutes, path string, handlers ...gin.HandlerFunc) {
 	routes.Match([]string{http.MethodGet, http.MethodHead}, path, handlers...)
 }
 
-// rest is the chain for what no route is for, below /v1. What a backend forwards by POST may ask a model,
+// rest is the chain for what no route is for, below /v1. What a backend forwards with a body may ask a model,
 // under whatever name.
 func rest(auth gin.HandlerFunc, limits limits, other gin.HandlerFunc) gin.HandlersChain {
-	asks := func(r *http.Request) bool { return belowV1(r) && other != nil && r.Method == http.MethodPost }
+	asks := func(r *http.Request) bool {
+		return belowV1(r) && other != nil && (r.Method == http.MethodPost || r.ContentLength != 0)
+	}
 	chain := when(belowV1, auth)
 	chain = append(chain, when(asks, limits.asking...)...)
 	chain = append(chain, when(func(r *http.Request) bool { return belowV1(r) && !asks(r) }, limits.other...)...)

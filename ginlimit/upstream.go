@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -142,15 +143,27 @@ const statusOverloaded = 529
 
 // retryAfter reads how long an answer says to wait: retry-after-ms, or Retry-After in seconds or as a date.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+	if ms := decimal(h.Get("Retry-After-Ms")); ms > 0 {
 		return time.Duration(min(ms, float64(longestClosed.Milliseconds())) * float64(time.Millisecond)), true
 	}
 	value := h.Get(HeaderRetryAfter)
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds > 0 {
+	if seconds := decimal(value); seconds > 0 {
 		return time.Duration(min(seconds, longestClosed.Seconds()) * float64(time.Second)), true
 	}
 	if date, err := http.ParseTime(value); err == nil && date.After(now) {
 		return date.Sub(now), true
 	}
 	return 0, false
+}
+
+// decimal reads digits with at most one point, and returns 0 for anything else, such as "inf".
+func decimal(text string) float64 {
+	if strings.Trim(text, "0123456789.") != "" {
+		return 0
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -148,7 +148,7 @@ func mountTokens(router *gin.Engine, limiter *ginlimit.Limiter, table *tiers.Sto
 	prices := openai.WithPrices(map[string]openai.Price{"gpt-4o": {Input: 2_500_000, Output: 10_000_000}})
 	limited := ginlimit.New(limiter, resolver, ginlimit.WithTiers(table),
 		ginlimit.WithUsage(openai.Estimator(prices)), ginlimit.WithConcurrency())
-	router.POST("/v1/chat/completions", limited, openai.Meter(prices), chat) // chat may be a reverse proxy
+	router.POST("/v1/chat/completions", limited, openai.Meter(prices), chat) // or gin.WrapH(proxy)
 }
 
 // posted sends a chat completion of alice, on a tier.

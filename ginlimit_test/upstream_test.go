@@ -107,7 +107,9 @@ func TestAProviderThatIsOverloaded(t *testing.T) {
 		"another":      {500, "Retry-After", "2", 0},
 		"rubbish":      {429, "Retry-After", "soon", 0},
 		"negative":     {429, "Retry-After", "-5", 0},
-		"enormous":     {429, "Retry-After", "1e300", 24 * time.Hour},
+		"enormous":     {429, "Retry-After", "99999999999999", 24 * time.Hour},
+		"infinite":     {429, "Retry-After", "inf", 0},
+		"exponent":     {429, "Retry-After-Ms", "1e300", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := ginlimit.Upstream{Name: name, PerMinute: 100}

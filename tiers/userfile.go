@@ -2,8 +2,10 @@ package tiers
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,10 +93,23 @@ func brokenID(id string) string {
 	if len(id) > maxUserID {
 		rule = fmt.Sprintf("is longer than %d bytes", maxUserID)
 	}
+	if block, ok := strings.CutPrefix(id, "ip/"); ok && rule == "" && !isBlock(block) {
+		rule = `names no callers: an address is "ip/203.0.113.7" or "ip/2001:db8::/64"`
+	}
 	if rule == "" {
 		return ""
 	}
 	return fmt.Sprintf("id %+q %s", clip(id, maxShown), rule)
+}
+
+// isBlock reports whether ginlimit.ByClientIP counts callers under ip/block: an IPv4 address or an IPv6 /64.
+// Any other resolver's id that begins with ip/ is counted under another name.
+func isBlock(block string) bool {
+	if addr, err := netip.ParseAddr(block); err == nil {
+		return addr.Is4()
+	}
+	p, err := netip.ParsePrefix(block)
+	return err == nil && p.Bits() == 64 && p.Addr().Is6() && p.Masked().String() == block
 }
 
 // rfc3339 returns the pattern of times that timeAt accepts, made once. time.Parse accepts more: hours of one

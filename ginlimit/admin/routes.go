@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"net/http"
 	"reflect"
 	"time"
 
@@ -89,10 +90,13 @@ func Routes(g gin.IRouter, l *ginlimit.Limiter, opts ...Option) {
 		opt(r)
 	}
 	r.kill.limiter = l
-	g.GET("/usage", noStore, r.showUsage)
+	g.Match(get, "/usage", noStore, r.showUsage)
 	g.DELETE("/usage", noStore, r.resetUsage)
-	g.GET("/kill-switch", noStore, r.showKillSwitch)
+	g.Match(get, "/kill-switch", noStore, r.showKillSwitch)
 	g.PUT("/kill-switch", noStore, r.setKillSwitch)
 }
+
+// get is GET, and HEAD, for which the server leaves the body out.
+var get = []string{http.MethodGet, http.MethodHead}
 
 func noStore(c *gin.Context) { c.Header("Cache-Control", "no-store") }

@@ -29,6 +29,9 @@ func TestUsage(t *testing.T) {
 		got = s.send(t, "GET /admin/usage?user=ip%252F203.0.113.7", "")
 		require.Contains(t, got.Body.String(), `"minute","limit":2,"used":2,"remaining":0,"retry_after":40`)
 
+		require.Equal(t, 200, s.send(t, "HEAD /admin/usage?user=team%3Aa", "").Code)
+		require.Equal(t, 200, s.send(t, "HEAD /admin/kill-switch", "").Code)
+
 		got = s.send(t, "GET /admin/usage?user=team%3Aa&tier=pro", "")
 		require.JSONEq(t, `{"object":"usage","user":"team:a","tier":"pro","budgets":[
 			{"window":"minute","limit":5,"used":1,"remaining":4,"retry_after":0},
