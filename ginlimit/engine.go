@@ -99,7 +99,7 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		}
 	}
 	if err != nil {
-		e.limiter.logError(ctx, "ginlimit: Redis could not decide", err)
+		e.limiter.logError(ctx, "ginlimit: Redis could not decide; the failure policy is "+e.policy(), err)
 		event.Outcome, event.Err, event.Policy = StoreError, err, e.policy()
 		e.observe(ctx, event, Decision{})
 		event.Err, event.Policy = nil, ""

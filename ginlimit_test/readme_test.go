@@ -16,10 +16,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit/openai"
+	"github.com/gin-tiers/ratelimit/ginlimit/prom"
 	"github.com/gin-tiers/ratelimit/ginlimit/redisclient"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
@@ -149,6 +152,34 @@ func mountTokens(router *gin.Engine, limiter *ginlimit.Limiter, table *tiers.Sto
 	limited := ginlimit.New(limiter, resolver, ginlimit.WithTiers(table),
 		ginlimit.WithUsage(openai.Estimator(prices)), ginlimit.WithConcurrency())
 	router.POST("/v1/chat/completions", limited, openai.Meter(prices), chat) // or gin.WrapH(proxy)
+}
+
+// observe is the code of docs/metrics.md.
+func observe(router *gin.Engine, limiter *ginlimit.Limiter) gin.HandlerFunc {
+	metrics := prom.New(limiter) // package ginlimit/prom
+	prometheus.MustRegister(metrics)
+	limited := ginlimit.New(limiter, resolver, ginlimit.WithObserver(metrics), ginlimit.WithAtomicWindows())
+	router.GET("/metrics", gin.WrapH(promhttp.Handler()))
+	return limited
+}
+
+func TestPageOfMetrics(t *testing.T) {
+	code := blocks(page(t, "docs/metrics.md"), "go")
+	require.Len(t, code, 1)
+	require.Contains(t, withoutIndent(page(t, "ginlimit_test/readme_test.go")), withoutIndent(code[0]))
+
+	router := gin.New()
+	router.GET("/limited", headerAuth, observe(router, ginlimit.NewMemoryLimiter()))
+	get := func(path string) string {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set(headerUser, "alice")
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code)
+		return w.Body.String()
+	}
+	get("/limited")
+	require.Regexp(t, `ginlimit_decisions_total\{.*outcome="admitted".*\} 1`, get("/metrics"))
 }
 
 // posted sends a chat completion of alice, on a tier.

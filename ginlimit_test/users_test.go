@@ -189,7 +189,11 @@ func watchTiers(ctx context.Context, limiter *ginlimit.Limiter) gin.HandlerFunc 
 	if err != nil {
 		log.Fatal(err)
 	}
-	go file.Watch(ctx, nil) // until ctx is over; nil writes to the log
+	go func() {
+		if err := file.Watch(ctx, nil); err != nil { // nil: changes go to the log
+			log.Print("tiers.yaml cannot be watched: ", err)
+		}
+	}()
 	limited := ginlimit.New(limiter, resolver, ginlimit.WithLiveTiers(file), ginlimit.WithAtomicWindows())
 	return limited
 }

@@ -18,8 +18,10 @@ type Users struct {
 	Deny []string
 }
 
-// Override has the limits of one user until a given time. After that the limits of the user's tier apply
-// again, so nobody has to remember to remove it.
+// Override has the limits of one user until a given time. It replaces all request windows of the user's tier.
+// It replaces the tier's budgets of tokens if it has one of tokens, and likewise for spend and for Concurrent;
+// otherwise these stay. After that time the limits of the tier apply again, so nobody has to remember to
+// remove it.
 type Override struct {
 	Limits
 	// Until is required. In a file it is a time with a zone, as in RFC 3339.
@@ -53,12 +55,28 @@ func (s *Store) Users() Users {
 // nothing.
 func (s *Store) LookupUser(user string, t Tier, at time.Time) Limits {
 	if o, ok := s.users.Overrides[user]; ok && at.Before(o.Until) {
-		return o.Limits
+		return o.over(s.Lookup(t))
 	}
 	if has(s.users.Allow, user) {
 		return Limits{PerMinute: Unlimited, PerDay: Unlimited}
 	}
 	return s.Lookup(t)
+}
+
+// over returns the limits of the override in place of a tier's.
+func (o Override) over(tier Limits) Limits {
+	l := o.Limits
+	if l.TokensPerMinute == 0 && l.TokensPerDay == 0 && l.TokensPerMonth == 0 {
+		l.TokensPerMinute, l.TokensPerDay = tier.TokensPerMinute, tier.TokensPerDay
+		l.TokensPerMonth = tier.TokensPerMonth
+	}
+	if l.SpendPerDay == 0 && l.SpendPerMonth == 0 {
+		l.SpendPerDay, l.SpendPerMonth = tier.SpendPerDay, tier.SpendPerMonth
+	}
+	if l.Concurrent == 0 {
+		l.Concurrent = tier.Concurrent
+	}
+	return l
 }
 
 // Excepts reports whether a user has an override, even an ended one, or is allowed. For all other users

@@ -120,3 +120,24 @@ func TestUsersThatAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// An override replaces the request windows as a whole, and other budgets only if it has such ones.
+func TestOverridesKeepOtherBudgets(t *testing.T) {
+	table, err := tiers.Load(strings.NewReader(`
+tiers:
+  free: {per_minute: 5, per_hour: 50, per_day: 100, tokens_per_minute: 100, tokens_per_day: 1000,
+         spend_per_day: 2.50, concurrent: 2}
+overrides:
+  requests: {per_minute: 7, per_day: 70, until: 2027-01-01T00:00:00Z}
+  tokens:   {per_minute: 7, per_day: 70, tokens_per_month: 9000, until: 2027-01-01T00:00:00Z}
+  money:    {per_minute: 7, per_day: 70, spend_per_month: unlimited, concurrent: 9, until: 2027-01-01T00:00:00Z}
+`))
+	require.NoError(t, err)
+	of := func(user string) tiers.Limits { return table.LookupUser(user, "free", newYear.Add(-time.Hour)) }
+	require.Equal(t, tiers.Limits{PerMinute: 7, PerDay: 70, TokensPerMinute: 100, TokensPerDay: 1000,
+		SpendPerDay: 2_500_000, Concurrent: 2}, of("requests"))
+	require.Equal(t, tiers.Limits{PerMinute: 7, PerDay: 70, TokensPerMonth: 9000, SpendPerDay: 2_500_000,
+		Concurrent: 2}, of("tokens"))
+	require.Equal(t, tiers.Limits{PerMinute: 7, PerDay: 70, TokensPerMinute: 100, TokensPerDay: 1000,
+		SpendPerMonth: tiers.Unlimited, Concurrent: 9}, of("money"))
+}

@@ -14,8 +14,9 @@
 // another resolver returned an id that begins with ip/, use ip%2F… instead.
 //
 // A window is minute, hour, day, month or a number of seconds, and may be repeated; without one all four are
-// reset. Requests in progress stay counted, and so do the counts of scopes: mount separate routes for those,
-// by Routes with limiter.Scope(name).
+// reset. A window is all its budgets: day also resets the tokens and the spend of the day. Requests in
+// progress stay counted, and so do the counts of scopes: mount separate routes for those, by Routes with
+// limiter.Scope(name).
 //
 // The kill switch needs a reason and an expiry, an hour at most unless WithMaxExpiry says otherwise. Then it
 // turns off by itself. It is a switch of this process: other processes have their own. RATE_LIMIT_DISABLED is

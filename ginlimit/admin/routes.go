@@ -68,8 +68,8 @@ type routes struct {
 }
 
 // Routes mounts the routes of the package comment on g, for the limiter l. They show and reset the budgets of
-// l's scope. Mount them once per limiter: of a kill switch that another group turned on they would know
-// neither reason nor expiry. It panics on nil arguments.
+// l's scope. All scopes of a limiter share one kill switch: use it in one group, because another group knows
+// neither its reason nor its expiry. It panics on nil arguments.
 func Routes(g gin.IRouter, l *ginlimit.Limiter, opts ...Option) {
 	if g == nil || reflect.ValueOf(g).Kind() == reflect.Pointer && reflect.ValueOf(g).IsNil() {
 		panic("admin: Routes: router is nil")

@@ -24,14 +24,20 @@ func Do(t T, h http.Handler, r *http.Request) Answer {
 	return Answer{w.Result(), w.Body.String(), t}
 }
 
-// Admitted asserts that the limiter admitted the request, whatever the handler answered, and the value of
-// X-RateLimit-Remaining.
+// Admitted asserts that the limiter admitted the request, whatever the handler answered, and how many
+// requests remain, in the header of headers.Default, OpenAI or Anthropic. For other dialects use HasHeader.
 func (a Answer) Admitted(remaining int) Answer {
 	a.t.Helper()
 	if a.refused() {
 		a.t.Fatalf("got %d %s, want a request that passes", a.StatusCode, a.Text)
 	}
-	return a.HasHeader(ginlimit.HeaderRemaining, strconv.Itoa(remaining))
+	name := ginlimit.HeaderRemaining
+	for _, other := range []string{"X-RateLimit-Remaining-Requests", "Anthropic-RateLimit-Requests-Remaining"} {
+		if a.Header.Get(name) == "" && a.Header.Get(other) != "" {
+			name = other
+		}
+	}
+	return a.HasHeader(name, strconv.Itoa(remaining))
 }
 
 // refused reports whether a limiter has answered: it sets no remaining budget on its own 503, 401 and 400.

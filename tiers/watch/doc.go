@@ -2,7 +2,7 @@
 //
 //	file, err := watch.Open("tiers.yaml")       // as tiers.LoadFile
 //	…
-//	go file.Watch(ctx, nil)                     // until ctx is over
+//	go file.Watch(ctx, nil)                     // until ctx is over; it returns an error if it cannot watch
 //	limits := file.Store().Lookup(tiers.Pro)    // of the file as it is now
 //
 // A change is noticed shortly after it is complete. The file may be written in place, replaced by a rename,

@@ -114,7 +114,7 @@ func (f *File) log(s *tiers.Store, err error) {
 		slog.Error("tiers/watch: the tier file cannot be used, the last good one counts", "error", err)
 		return
 	}
-	slog.Info("tiers/watch: the tier file counts from now on", "path", f.path, "tiers", s.Tiers())
+	slog.Info("tiers/watch: the tier file has changed", "path", f.path, "tiers", s.Tiers())
 }
 
 // watcher is the state of one Watch.

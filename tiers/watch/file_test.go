@@ -343,7 +343,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines)
 	require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
-	require.Contains(t, log.String(), "the tier file counts from now on")
+	require.Contains(t, log.String(), "the tier file has changed")
 }
 
 func TestWayTo(t *testing.T) {
