@@ -19,9 +19,9 @@ type Users struct {
 }
 
 // Override has the limits of one user until a given time. It replaces all request windows of the user's tier.
-// It replaces the tier's budgets of tokens if it has one of tokens, and likewise for spend and for Concurrent;
-// otherwise these stay. After that time the limits of the tier apply again, so nobody has to remember to
-// remove it.
+// It replaces the tier's budgets of tokens if it has one of tokens, and likewise those of spend and
+// Concurrent; otherwise these stay. After that time the limits of the tier apply again, so nobody has to
+// remember to remove it.
 type Override struct {
 	Limits
 	// Until is required. In a file it is a time with a zone, as in RFC 3339.

@@ -101,7 +101,8 @@ func TestUsersThatAreRefused(t *testing.T) {
 		"an empty id":    {"allow: ['']", `allow: id "" is empty`},
 		"a hidden space": {"allow: [\"a\u200b\"]", `allow: id "a\u200b" has U+200B, which does not show`},
 		"one address of a /64": {"deny: [ip/2001:db8::1]",
-			`line 3: deny: id "ip/2001:db8::1" names no callers: an address is "ip/203.0.113.7" or "ip/2001:db8::/64"`},
+			`line 3: deny: id "ip/2001:db8::1" names no callers: an address is "ip/203.0.113.7" or ` +
+				`"ip/2001:db8::/64"`},
 		"an address with zeros":  {"deny: [ip/001.2.3.4]", `id "ip/001.2.3.4" names no callers`},
 		"a network":              {"allow: [ip/203.0.113.0/24]", "names no callers"},
 		"an IPv6 with host bits": {"overrides: {'ip/2001:db8::1/64': {}}", "names no callers"},
@@ -130,7 +131,8 @@ tiers:
 overrides:
   requests: {per_minute: 7, per_day: 70, until: 2027-01-01T00:00:00Z}
   tokens:   {per_minute: 7, per_day: 70, tokens_per_month: 9000, until: 2027-01-01T00:00:00Z}
-  money:    {per_minute: 7, per_day: 70, spend_per_month: unlimited, concurrent: 9, until: 2027-01-01T00:00:00Z}
+  money:    {per_minute: 7, per_day: 70, spend_per_month: unlimited, concurrent: 9,
+             until: 2027-01-01T00:00:00Z}
 `))
 	require.NoError(t, err)
 	of := func(user string) tiers.Limits { return table.LookupUser(user, "free", newYear.Add(-time.Hour)) }
