@@ -207,7 +207,8 @@ func parseBaseURL(text string) (*url.URL, error) {
 	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		return nil, errors.New("want http:// or https://, a host, a port up to 65535 and a path, and no user, query or fragment")
+		return nil, errors.New("want http:// or https://, a host, a port up to 65535 and a path, and no user, " +
+			"query or fragment")
 	}
 	return u, nil
 }

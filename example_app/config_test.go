@@ -104,7 +104,7 @@ func TestBadSettings(t *testing.T) {
 			[]string{"UPSTREAM_BASE_URL"}},
 		"provider without host": {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "http:///v1"},
 			[]string{"UPSTREAM_BASE_URL"}},
-		"provider with a port out of range": {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "http://localhost:65536/v1"},
+		"provider's port out of range": {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "http://localhost:65536/v1"},
 			[]string{"UPSTREAM_BASE_URL", "port"}},
 		"provider with user": {env{"API_KEYS": own, "UPSTREAM_BASE_URL": "http://me:sk-secret@localhost/v1"},
 			[]string{"UPSTREAM_BASE_URL"}},

@@ -29,8 +29,9 @@ func (u Usage) bounded() Usage {
 // "invalid_request"; its text goes to the log and never to the client.
 //
 // If an Estimator also has the method EstimateWithin(c *gin.Context, most Usage) (Usage, error), that is
-// called instead. Most is three quarters of the smallest budget of each kind, or 0 if there is none. It bounds
-// the reservation for a declared limit, such as max_tokens, so that one request cannot lock out all others.
+// called instead. Most is three quarters of the smallest budget of each kind, or 0 if there is none. It
+// bounds the reservation for a declared limit, such as max_tokens, so that one request cannot lock out all
+// others.
 type Estimator interface {
 	Estimate(c *gin.Context) (Usage, error)
 }

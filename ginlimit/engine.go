@@ -59,6 +59,12 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 	if event.Tier = a.tier; !known {
 		event.Tier, event.UnknownTier = e.fallbackFor(ctx, table, a.tier)
 	}
+	for _, o := range a.others {
+		if !o.table.own.Knows(o.tier) {
+			_, unknown := e.fallbackFor(ctx, o.table, o.tier)
+			event.UnknownTier = event.UnknownTier || unknown
+		}
+	}
 	if e.limiter.kill.on() {
 		r.Found = append(r.Found, request.Finding{Plan: p, Bypassed: true})
 		event.Outcome = Bypassed
@@ -198,11 +204,16 @@ func (e *engine) costs(p plan.Plan, a *asked) (c plan.Costs, err error) {
 }
 
 // estimateFailed returns how a request ends if its usage could not be estimated, and gives back what it has
-// taken so far.
+// taken so far. If the request is over, that is no failure of the estimator.
 func (e *engine) estimateFailed(ctx context.Context, r *request.Request, err error) ending {
-	if request.Ended(ctx) == context.Canceled {
+	switch request.Ended(ctx) {
+	case nil:
+	case context.Canceled:
 		r.Leave(ctx, &e.limiter.counter)
 		return gone
+	default:
+		r.Leave(ctx, &e.limiter.counter)
+		return unavailable
 	}
 	e.logEstimate(ctx, err)
 	r.GiveBackAll(ctx, e.limiter.counter.Deadline(ctx, request.Shared))

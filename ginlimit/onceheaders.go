@@ -6,8 +6,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// onceHeaders sends each header of the limiters once. A handler such as a reverse proxy may add its provider's
-// headers of the same names; only the first value is kept, which is the limiters'.
+// onceHeaders sends each header of the limiters once. A handler such as a reverse proxy may add its
+// provider's headers of the same names; only the first value is kept, which is the limiters'.
 type onceHeaders struct {
 	gin.ResponseWriter
 	r *requestOn

@@ -29,8 +29,8 @@ const (
 	HeaderRemainingSpend  = headers.RemainingSpend
 
 	// HeaderShouldRetry, "false", tells OpenAI-style and Anthropic-style SDKs not to retry. It is set if a
-	// window of requests longer than an hour rejected, and on any answer whose Retry-After is above an hour: some
-	// SDKs would retry in seconds, others sleep for hours.
+	// window of requests longer than an hour rejected, and on any answer whose Retry-After is above an hour:
+	// some SDKs would retry in seconds, others sleep for hours.
 	HeaderShouldRetry = "X-Should-Retry"
 
 	// HeaderShadow is set if a limiter WithShadow would have rejected the request: the name of the window, or

@@ -72,6 +72,26 @@ func TestAnUnknownTierIsTold(t *testing.T) {
 	require.NotContains(t, logs.String(), strings.Repeat("x", 100))
 }
 
+// The same holds for the tier of the subject of a WithScopeFor.
+func TestAnUnknownTierOfAnOrganisationIsTold(t *testing.T) {
+	logs := captureLogs(t)
+	var marked []bool
+	observer := ginlimit.ObserverFunc(func(_ context.Context, e ginlimit.Event) {
+		marked = append(marked, e.UnknownTier)
+	})
+	orgs := ginlimit.TierResolverFunc(func(c *gin.Context) (ginlimit.Subject, error) {
+		return ginlimit.Subject{UserID: "acme", Tier: tiers.Tier(c.GetHeader("Org-Tier"))}, nil
+	})
+	api := serve(t, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(table(t, 10, 10)),
+		ginlimit.WithScopeFor("org", table(t, 10, 10), orgs), ginlimit.WithObserver(observer)))
+	for _, tier := range []string{"Golden", "Golden", "", "free"} {
+		require.Equal(t, http.StatusOK, api.as("alice", headerTier, "free", "Org-Tier", tier).StatusCode)
+	}
+	require.Equal(t, []bool{true, true, false, false}, marked)
+	require.Equal(t, 1, strings.Count(logs.String(), "no table names"), logs.String())
+	require.Contains(t, logs.String(), "Golden")
+}
+
 // R30: a rejection names the scope whose budget is spent, in the body and in the event.
 func TestARejectionNamesItsScope(t *testing.T) {
 	for scope, limits := range map[string][2]int{"images": {9, 1}, "": {1, 9}} {

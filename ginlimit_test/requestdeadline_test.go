@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/gin-tiers/ratelimit/ginlimit"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/faulttest"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
+	"github.com/gin-tiers/ratelimit/tiers"
 )
 
 // requestDeadline is less than a decision may take.
@@ -177,4 +179,26 @@ func TestARequestDeadlineAndFailLocal(t *testing.T) {
 	for _, e := range told.take() {
 		require.True(t, e.Local || e.Outcome == ginlimit.StoreError, "%+v", e)
 	}
+}
+
+// An estimator that runs past the request's own deadline has not refused the request: it is a 503, without a
+// line in the log.
+func TestARequestDeadlineInTheEstimator(t *testing.T) {
+	logs := captureLogs(t)
+	tokens, _ := plenty(t, func(l *tiers.Limits) { l.TokensPerDay = 1000 })
+	router := gin.New()
+	router.GET("/", headerAuth, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(tokens),
+		ginlimit.WithUsage(ginlimit.EstimatorFunc(func(c *gin.Context) (ginlimit.Usage, error) {
+			<-c.Request.Context().Done()
+			return ginlimit.Usage{}, errors.New("read tcp: i/o timeout")
+		}))))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	r.Header.Set(headerUser, "alice")
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, r)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Contains(t, w.Body.String(), "rate_limiter_unavailable")
+	require.Empty(t, logs.String())
 }

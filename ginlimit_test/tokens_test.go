@@ -105,8 +105,8 @@ func TestReservationsDoNotOvershoot(t *testing.T) {
 	}
 }
 
-// The limits that clients declare are reserved, so as many requests pass at once as fit together. A limit above
-// the whole budget reserves a part of it, and leaves some to others. Q1.
+// The limits that clients declare are reserved, so as many requests pass at once as fit together. A limit
+// above the whole budget reserves a part of it, and leaves some to others. Q1.
 func TestDeclaredLimitsDoNotOvershoot(t *testing.T) {
 	const prompt = 8 // tokens of "Hi", at most
 	for _, tt := range []struct {

@@ -55,7 +55,7 @@ const (
 	formNumber   = "a whole number"
 )
 
-// mostNumber is above every number that makes sense. go-redis panics on a pool that is far larger or negative.
+// mostNumber is above every number that makes sense. go-redis panics on a pool far above it, or below 0.
 const mostNumber = 1_000_000
 
 // least is the smallest number that a setting can have. For go-redis -1 switches retries and redirects off.

@@ -62,6 +62,12 @@ func (t *Table) Of(user string, tier tiers.Tier, now func() time.Time) (p Plan, 
 	return p, known
 }
 
+// Knows reports whether a layer names the tier.
+func (t *Table) Knows(tier tiers.Tier) bool {
+	_, known := t.byTier[tier]
+	return known
+}
+
 // Denies reports whether a user is on a deny list.
 func (t *Table) Denies(user string) bool {
 	return t.lists && slices.ContainsFunc(t.layers, func(l Layer) bool { return l.Tiers.Denies(user) })
