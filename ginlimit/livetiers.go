@@ -36,6 +36,7 @@ func newTable(s *tiers.Store, l, local *Limiter, layers []plan.Layer, how plan.R
 	if err := canDecide(layers, how.Dimensions); err != nil {
 		return nil, err
 	}
+	warnOfFallbacks(layers)
 	how.Share = l.share
 	t := &table{tiers: s, own: plan.NewTable(layers, how)}
 	if local != nil {

@@ -3,9 +3,11 @@ package ginlimit
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
@@ -20,6 +22,21 @@ func (e *engine) fallbackFor(
 			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
 	}
 	return fallback, t != ""
+}
+
+// warnOfFallbacks logs which tiers of the first layer the table of a further scope does not name. They get the
+// fallback's limits there, which may be far below what their users pay for.
+func warnOfFallbacks(layers []plan.Layer) {
+	for _, scope := range layers[1:] {
+		named := scope.Tiers.Tiers()
+		missing := slices.DeleteFunc(layers[0].Tiers.Tiers(), func(t tiers.Tier) bool {
+			return slices.Contains(named, t)
+		})
+		if len(missing) > 0 {
+			slog.Warn("ginlimit: tiers that the table of a scope does not name get its fallback's limits",
+				"scope", scope.Names.Scope, "tiers", missing, "fallback", scope.Tiers.Fallback())
+		}
+	}
 }
 
 // seenTiers are the unknown tiers that were warned about. The zero value is empty.

@@ -72,6 +72,19 @@ func TestAnUnknownTierIsTold(t *testing.T) {
 	require.NotContains(t, logs.String(), strings.Repeat("x", 100))
 }
 
+// A scope whose table lacks a tier of the mount is told at once, and not when the first user complains.
+func TestATierThatAScopeLacksIsTold(t *testing.T) {
+	logs := captureLogs(t)
+	images, err := tiers.NewStore("free", map[tiers.Tier]tiers.Limits{
+		"free": {PerMinute: 1, PerDay: 1}, "pro": {PerMinute: 2, PerDay: 2}})
+	require.NoError(t, err)
+	ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithScope("images", images))
+	require.Contains(t, logs.String(), "scope=images tiers=[enterprise] fallback=free")
+	before := logs.String()
+	ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithScope("images", tiers.Default()))
+	require.Equal(t, before, logs.String())
+}
+
 // The same holds for the tier of the subject of a WithScopeFor.
 func TestAnUnknownTierOfAnOrganisationIsTold(t *testing.T) {
 	logs := captureLogs(t)
