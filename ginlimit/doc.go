@@ -14,8 +14,8 @@
 // exactly one window old no longer counts.
 //
 // What not every program needs is in packages below this one: redisclient has Redis clients with suitable
-// settings; openai estimates and meters tokens; headers has the dialects for WithHeaders; prom and otel export
-// metrics; admin has routes for operators; ginlimittest helps to test your own handlers.
+// settings; openai estimates and meters tokens; headers has the dialects for WithHeaders; prom and otel
+// export metrics; admin has routes for operators; ginlimittest helps to test your own handlers.
 //
 // Constructors panic at start, on nil and on contradictory options; no request causes a panic. Everything
 // that they return is safe for concurrent use.

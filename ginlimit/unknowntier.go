@@ -24,8 +24,8 @@ func (e *engine) fallbackFor(
 	return fallback, t != ""
 }
 
-// warnOfFallbacks logs which tiers of the first layer the table of a further scope does not name. They get the
-// fallback's limits there, which may be far below what their users pay for.
+// warnOfFallbacks logs which tiers of the first layer the table of a further scope does not name. They get
+// the fallback's limits there, which may be far below what their users pay for.
 func warnOfFallbacks(layers []plan.Layer) {
 	for _, scope := range layers[1:] {
 		named := scope.Tiers.Tiers()
