@@ -53,9 +53,9 @@ func WithTiers(s *tiers.Store) Option {
 
 // WithScope adds a separate budget, with its own keys, that every request must also meet: for example a
 // route's budget beside that of the whole API. Both are decided in one script call, all or none: the option
-// implies WithAtomicWindows. A tier that s does not name gets the limits of s's fallback; New logs which tiers
-// these are. The option may be given several times. New panics on an empty name, on one that was given before,
-// and on the limiter's own scope; WithScope panics on a nil store.
+// implies WithAtomicWindows. A tier that s does not name gets the limits of s's fallback; New logs which
+// tiers these are. The option may be given several times. New panics on an empty name, on one that was given
+// before, and on the limiter's own scope; WithScope panics on a nil store.
 func WithScope(name string, s *tiers.Store) Option {
 	mustNotBeNil("WithScope: store", s)
 	return func(o *options) { o.scopes = append(o.scopes, scopeOption{name, s}) }
