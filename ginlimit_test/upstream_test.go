@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gin-tiers/ratelimit/ginlimit"
+	"github.com/gin-tiers/ratelimit/ginlimit/headers"
 	"github.com/gin-tiers/ratelimit/ginlimit_test/redistest"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
@@ -245,4 +246,34 @@ func TestRejectionCacheSparesRedis(t *testing.T) {
 	require.Positive(t, calls)
 	require.LessOrEqual(t, calls, 2+int(time.Since(began)/(900*time.Millisecond)))
 	require.Equal(t, http.StatusOK, a.as("alice", headerTier, "pro").StatusCode)
+}
+
+// What a rejected request did not take is not given back in the headers: with a cap behind them, the user's
+// budgets are told as without one.
+func TestRejectionsBeforeAnUpstream(t *testing.T) {
+	tokens, _ := plenty(t, func(l *tiers.Limits) {
+		l.PerMinute, l.PerDay, l.TokensPerMinute, l.SpendPerDay = 3, 100, 500, 1_000_000
+	})
+	org := ginlimit.TierResolverFunc(func(*gin.Context) (ginlimit.Subject, error) {
+		return ginlimit.Subject{UserID: "acme"}, nil
+	})
+	onEach(t, func(t *testing.T, l *ginlimit.Limiter) {
+		opts := []ginlimit.Option{ginlimit.WithTiers(tokens), ginlimit.WithUsage(headerUsage),
+			ginlimit.WithScopeFor("org", table(t, 1, 1), org), ginlimit.WithUpstream(provider(100)),
+			ginlimit.WithHeaders(headers.Default, headers.IETF, headers.OpenAI)}
+		a := serve(t, ginlimit.New(l, resolver, opts...))
+		require.Equal(t, http.StatusOK, a.as("alice", "Tokens", "100", "Spend", "250000").StatusCode)
+		r := a.as("bob", "Tokens", "100", "Spend", "250000")
+		require.Equal(t, http.StatusTooManyRequests, r.StatusCode)
+		require.Equal(t, "500", r.Header.Get(ginlimit.HeaderRemainingTokens))
+		require.Equal(t, "1.00", r.Header.Get(ginlimit.HeaderRemainingSpend))
+		require.Equal(t, "500", r.Header.Get("X-RateLimit-Remaining-Tokens"))
+		require.Contains(t, r.Header.Get("RateLimit"), `"minute";r=3;`)
+		require.Contains(t, r.Header.Get("RateLimit"), `"day";r=100;`)
+
+		shadow := serve(t, ginlimit.New(l, resolver, append(opts, ginlimit.WithShadow())...))
+		r = shadow.as("bob", "Tokens", "100", "Spend", "250000")
+		require.Equal(t, http.StatusOK, r.StatusCode)
+		require.Equal(t, "500", r.Header.Get(ginlimit.HeaderRemainingTokens))
+	})
 }

@@ -29,10 +29,11 @@ func (f *Finding) add(verdicts []budget.Verdict) {
 // were not decided (asked is false).
 func (f *Finding) each(yield func(c *plan.Claim, v budget.Verdict, asked bool)) {
 	decided := len(f.Verdicts)
-	gone := f.GivenBack && decided > 0 && (len(f.Plan) > 1 || f.Verdicts[decided-1].Allowed)
 	i := 0
 	for s := range f.Plan {
 		claims := f.Plan[s].Claims
+		last := i + len(claims) - 1
+		gone := f.GivenBack && last < decided && f.Verdicts[last].Allowed // a step takes all or nothing
 		for j := range claims {
 			c, v, asked := &claims[j], budget.Verdict{Allowed: true}, f.Bypassed
 			if i < decided {
