@@ -67,6 +67,7 @@ func parsePrices(text []byte) (priceTable, error) {
 	if len(text) > maxPricesFile {
 		return nil, errors.New("the file is larger than 256 KiB")
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write it
 	if err := oneDocument(text); err != nil {
 		return nil, err
 	}

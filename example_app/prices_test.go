@@ -24,6 +24,9 @@ func TestPrices(t *testing.T) {
 	got, err = parsePrices([]byte(`{"gpt-4o": {"input": 2.5, "output": 1000000}}`))
 	require.NoError(t, err)
 	require.Equal(t, priceTable{"gpt-4o": openai.Price{Input: 2_500_000, Output: maxPrice}}, got)
+	got, err = parsePrices([]byte("\ufeffgpt-4o: {input: 2.5, output: 1}"))
+	require.NoError(t, err)
+	require.Contains(t, got, "gpt-4o", "as some editors write files")
 }
 
 // What is wrong with a price file is told in one line that names model, field, value and rule.
