@@ -208,12 +208,13 @@ func (z *zeros) Read(p []byte) (int, error) {
 func TestBodyTooLarge(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil)
-	for name, length := range map[string]int64{"announced": 100 << 20, "not announced": -1} {
+	const size = 1 << 30
+	for name, length := range map[string]int64{"announced": size, "not announced": -1} {
 		sent := &zeros{}
-		req := a.request(t, "POST", "/v1/chat/completions", proKey, io.LimitReader(sent, 100<<20))
+		req := a.request(t, "POST", "/v1/chat/completions", proKey, io.LimitReader(sent, size))
 		req.ContentLength = length
 		read(t, a.open(t, req)).wantError(t, 413, "invalid_request_error", nil, "request_too_large")
-		require.Less(t, sent.read, 50<<20, name)
+		require.Less(t, sent.read, size/4, name) // sockets buffer some of it
 	}
 	body := chatBody("Hi", "")
 	largest := body + strings.Repeat(" ", defaultMaxBody-len(body))

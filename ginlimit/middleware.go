@@ -157,7 +157,12 @@ func (m *middleware) handle(c *gin.Context) {
 	r, first := requestOf(c)
 	m.dialects.expose(c.Writer.Header())
 	r.speak(&m.dialects)
-	if !m.answer(c, r) {
+	if first {
+		defer r.release(c.Request.Context())
+	}
+	next := m.answer(c, r)
+	r.answered = true
+	if !next {
 		r.after.forget() // the answer is a limiter's, not the handler's
 		return
 	}

@@ -109,8 +109,9 @@ func WithConcurrency() Option { return func(o *options) { o.concurrency = true }
 func WithBoundedWindows() Option { return func(o *options) { o.bounded = true } }
 
 // WithRefundOn gives back everything that a request took, in every limiter that it passed, if f returns true:
-// for example after a failure of a provider. f is called once, after the handler has returned, and not after
-// a panic. It overrides what the handler has recorded. WithRefundOn panics on nil.
+// for example after a failure of a provider. f is called once, after the handler has returned or panicked; if
+// it panicked before its answer began, the status is 500. It overrides what the handler has recorded.
+// WithRefundOn panics on nil.
 func WithRefundOn(f func(c *gin.Context) bool) Option {
 	mustNotBeNil("WithRefundOn: function", f)
 	return func(o *options) { o.refundOn = f }

@@ -2,6 +2,7 @@ package ginlimit
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
@@ -17,7 +18,9 @@ type requestOn struct {
 	context.Context
 	request.Request
 	admission Admission
-	over      atomic.Bool // its handlers have returned
+	answered  bool        // by a limiter: it is rejected, or its handlers run
+	returned  bool        // its handlers have, and none has panicked
+	over      atomic.Bool // its handlers have returned or panicked
 
 	c        *gin.Context
 	dialects *dialects   // of all mounts that it has met
@@ -77,14 +80,32 @@ func requestIn(c *gin.Context) *requestOn {
 	return nil
 }
 
+// release gives everything back if the first limiter has not come to an answer, because an observer, say, has
+// panicked.
+func (r *requestOn) release(ctx context.Context) {
+	if !r.answered {
+		r.Finish(ctx, nil, true)
+	}
+}
+
 // serve runs the rest of the chain, and then what remains to be done for the request.
 func (r *requestOn) serve(ctx context.Context) {
 	defer r.over.Store(true)
 	defer r.tellSettled(ctx)
 	defer r.settle(ctx) // also after a panic
+	defer r.judge()     // likewise
 	r.c.Next()
+	r.returned = true
+}
+
+// judge lets the limiters read the handler's answer. If the handler has panicked before its answer began,
+// that is a 500, which whoever recovers will write.
+func (r *requestOn) judge() {
 	if r.after == nil {
 		return
+	}
+	if !r.returned && !r.c.Writer.Written() {
+		r.c.Status(http.StatusInternalServerError)
 	}
 	for _, m := range r.after.passed {
 		if m.refundOn != nil && m.refundOn(r.c) {

@@ -33,8 +33,8 @@ const (
 	// some SDKs would retry in seconds, others sleep for hours.
 	HeaderShouldRetry = "X-Should-Retry"
 
-	// HeaderShadow is set if a limiter WithShadow would have rejected the request: the name of the window, or
-	// "denied".
+	// HeaderShadow is set if a limiter WithShadow would have rejected the request: the name of the window, of a
+	// provider's cap "upstream-minute" for example, or "denied".
 	HeaderShadow = "X-RateLimit-Shadow"
 )
 

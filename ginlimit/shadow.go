@@ -34,5 +34,9 @@ func shadowName(would request.Rejection) string {
 	if would.Claim == nil {
 		return shadowDenied
 	}
-	return headers.PolicyName(would.Claim.Told(would.Verdict))
+	name := headers.PolicyName(would.Claim.Told(would.Verdict))
+	if would.Upstream {
+		return "upstream-" + name
+	}
+	return name
 }

@@ -54,5 +54,5 @@ func TestAppArguments(t *testing.T) {
 	t.Parallel()
 	code, stderr := apptest.Run(t, apptest.Build(t), "LOG_FORMAT=xml")
 	require.Equal(t, 1, code)
-	require.Equal(t, "example_app: LOG_FORMAT: want text or json\n", stderr)
+	require.Equal(t, "example_app: LOG_FORMAT \"xml\": want text or json\n", stderr)
 }
