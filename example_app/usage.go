@@ -52,8 +52,9 @@ func showUsage(limiter *ginlimit.Limiter, resolver ginlimit.TierResolver, cfg co
 			return
 		}
 		c.Header("Cache-Control", "no-store")
-		report, upstream := admin.NewReport(subject, decisions), admin.NewReport(subject, shared)
-		for _, b := range upstream.Budgets {
+		report := admin.NewReport(subject, decisions)
+		for _, d := range shared {
+			b := admin.NewBudget(d)
 			b.Window = "upstream-" + b.Window
 			report.Budgets = append(report.Budgets, b)
 		}

@@ -23,6 +23,7 @@ type other struct {
 	id    string // as its table lists it
 	owner string // id, as in keys
 	tier  tiers.Tier
+	scope string
 	table *table
 }
 

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/gin-gonic/gin/render"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/headers"
+	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
 // Refusal is the answer of the middleware instead of the handler's: 429, 400, 401, 403 or 503.
@@ -121,7 +121,8 @@ func (m *middleware) abort(c *gin.Context, r Refusal) {
 	if r.RetryAfter > 0 {
 		h.Set(HeaderRetryAfter, strconv.Itoa(r.RetryAfter))
 	}
-	if time.Duration(r.RetryAfter)*time.Second > time.Hour {
+	longWindow := r.Decision.Budget == "" && r.Decision.Window > budget.Hour
+	if longWindow && r.Status == http.StatusTooManyRequests || r.RetryAfter > 3600 {
 		h.Set(HeaderShouldRetry, "false")
 	}
 	h.Set("Cache-Control", "no-store") // RFC 6585, section 4

@@ -57,11 +57,11 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 	table := e.tables.now(ctx)
 	p, known := a.planOn(e.limiter, table, ownPlans)
 	if event.Tier = a.tier; !known {
-		event.Tier, event.UnknownTier = e.fallbackFor(ctx, table, a.tier)
+		event.Tier, event.UnknownTier = e.fallbackFor(ctx, table, "", a.tier)
 	}
 	for _, o := range a.others {
 		if !o.table.own.Knows(o.tier) {
-			_, unknown := e.fallbackFor(ctx, o.table, o.tier)
+			_, unknown := e.fallbackFor(ctx, o.table, o.scope, o.tier)
 			event.UnknownTier = event.UnknownTier || unknown
 		}
 	}
@@ -75,8 +75,10 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		return answer{}, e.deny(ctx, r, event)
 	}
 	costs, err := e.costs(p, a)
-	if err != nil && e.shadow && request.Ended(ctx) == nil {
-		e.logEstimate(ctx, err)
+	if err != nil && e.shadow && request.Ended(ctx) != context.Canceled {
+		if request.Ended(ctx) == nil {
+			e.logEstimate(ctx, err)
+		}
 		return answer{}, pass
 	}
 	if err != nil {
@@ -105,7 +107,7 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		}
 	}
 	if err != nil {
-		e.limiter.logError(ctx, "ginlimit: Redis could not decide; the failure policy is "+e.policy(), err)
+		e.limiter.logError(ctx, "ginlimit: Redis could not decide", err, "policy", e.policy())
 		event.Outcome, event.Err, event.Policy = StoreError, err, e.policy()
 		e.observe(ctx, event, Decision{})
 		event.Err, event.Policy = nil, ""
@@ -122,7 +124,8 @@ func (e *engine) decide(ctx context.Context, r *request.Request, a *asked) (answ
 		if costs.Weight == 0 {
 			local = local.Weightless()
 		}
-		rejected, _ = r.Decide(ctx, &e.local.counter, local, a.user, p.Share(costs, local), time.Time{})
+		costs = p.Clamp(costs, local)
+		rejected, _ = r.Decide(ctx, &e.local.counter, local, a.user, costs, time.Time{})
 	}
 	if rejected.Claim != nil {
 		return answer{rejection: rejected}, e.endRejected(ctx, r, event, rejected, before, deadline)
@@ -222,7 +225,7 @@ func (e *engine) estimateFailed(ctx context.Context, r *request.Request, err err
 
 func (e *engine) logEstimate(ctx context.Context, err error) {
 	if e.estimates.allow(time.Now()) {
-		slog.WarnContext(ctx, "ginlimit: what a request takes could not be told", "error", err,
+		slog.WarnContext(ctx, "ginlimit: the usage of a request could not be estimated", "error", err,
 			"refused", !e.shadow)
 	}
 }
@@ -232,12 +235,12 @@ func (e *engine) logEstimate(ctx context.Context, err error) {
 func (e *engine) lookupFailed(ctx context.Context, r *request.Request, err error) ending {
 	over := request.Ended(ctx)
 	if over == context.Canceled || over != nil && (errors.Is(err, over) || errors.Is(err, ctx.Err())) {
+		if e.shadow && over != context.Canceled {
+			return pass
+		}
 		r.Leave(ctx, &e.limiter.counter)
 		if over == context.Canceled {
 			return gone
-		}
-		if e.shadow {
-			return pass
 		}
 		return unavailable
 	}

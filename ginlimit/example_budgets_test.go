@@ -170,7 +170,7 @@ func ExampleWithUpstream() {
 	// pro 200
 }
 
-// Where the provider asks to wait, nobody calls it until then.
+// If the provider asks to wait, no process calls it until that time.
 func ExampleWithUpstream_overloaded() {
 	provider := ginlimit.Upstream{Name: "openai", PerMinute: 500}
 	limited := ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithUpstream(provider))

@@ -102,7 +102,7 @@ func ExampleWithKillSwitch() {
 	// disabled: true allowed: true
 }
 
-// A caller who hammers is told from memory, for up to a second. Retry-After runs down meanwhile.
+// A caller who hammers is rejected from memory, for up to a second. Retry-After runs down meanwhile.
 func ExampleWithRejectionCache() {
 	clock := ginlimittest.NewClock()
 	limiter := ginlimit.NewMemoryLimiter(ginlimit.WithClock(clock.Now), ginlimit.WithRejectionCache(10_000))

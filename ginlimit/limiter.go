@@ -122,8 +122,9 @@ func newLimiter(s budget.Store, c limiterConfig) *Limiter {
 	if c.rejections > 0 {
 		l.counter.Store = rejectioncache.New(s, c.rejections, c.clock)
 	}
-	l.counter.LogError = l.logError
-	l.counter.Leases = &request.Leases{Store: s, Failed: l.logError}
+	failed := func(ctx context.Context, message string, err error) { l.logError(ctx, message, err) }
+	l.counter.LogError = failed
+	l.counter.Leases = &request.Leases{Store: s, Failed: failed}
 	return l
 }
 
@@ -268,7 +269,7 @@ func (l *Limiter) share(limit int) int {
 
 // logError logs an error of the store, at most one a second, because every request meets an outage. If the
 // client does not know that Redis is a Cluster, the error is permanent; its cure is logged once.
-func (l *Limiter) logError(ctx context.Context, message string, err error) {
+func (l *Limiter) logError(ctx context.Context, message string, err error, attrs ...any) {
 	if redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "MOVED ") {
 		l.cluster.Do(func() {
 			slog.WarnContext(ctx,
@@ -277,7 +278,7 @@ func (l *Limiter) logError(ctx context.Context, message string, err error) {
 		})
 	}
 	if l.logged.allow(time.Now()) {
-		slog.ErrorContext(ctx, message, "error", err)
+		slog.ErrorContext(ctx, message, append([]any{"error", err}, attrs...)...)
 	}
 }
 

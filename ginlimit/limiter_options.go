@@ -45,13 +45,13 @@ func WithHashTags() LimiterOption {
 
 // WithHashTagOf lets users share a Cluster slot: tagOf returns the hash tag of a user, such as the
 // organisation "acme" of "acme/alice". Keys then begin with ratelimit:{acme}acme/alice instead of
-// ratelimit:{acme/alice}. One script call decides a user together with the subject of a WithScopeFor whose id
-// is that tag. "" means the id itself.
+// ratelimit:{acme/alice}. If the id of the subject of a WithScopeFor is that tag, one script call decides
+// both. If tagOf returns "", the tag is the id itself.
 //
 // tagOf is called for every id, by many goroutines at once, also by Reset and Usage. It must always return
 // the same tag for an id, because another tag means another key. All users of a tag are on one node, so no
-// tag should have a large part of the traffic. On a single server and in memory the option does nothing. It
-// panics on nil.
+// tag should have a large part of the traffic. The option has an effect only if keys have tags: on a Cluster,
+// on a Ring and with WithHashTags. It panics on nil.
 func WithHashTagOf(tagOf func(userID string) string) LimiterOption {
 	mustNotBeNil("WithHashTagOf: function", tagOf)
 	return func(c *limiterConfig) { c.names.TagOf = tagOf }
@@ -87,7 +87,8 @@ func WithTimeout(d time.Duration) LimiterOption {
 
 // WithReplicas divides every limit by n, for a memory limiter that is one of n replicas behind a load
 // balancer: together they admit no more than the limit. It rounds down, but not below 1, so with a limit
-// below n they admit up to n in all. It panics unless n is positive. NewLimiter panics on it: Redis counts
+// below n they admit up to n in all. A request that needs more than a divided limit never passes; with
+// FailLocal it takes the whole of it. It panics unless n is positive. NewLimiter panics on it: Redis counts
 // for all replicas.
 func WithReplicas(n int) LimiterOption {
 	if n <= 0 {

@@ -36,7 +36,6 @@ func newTable(s *tiers.Store, l, local *Limiter, layers []plan.Layer, how plan.R
 	if err := canDecide(layers, how.Dimensions); err != nil {
 		return nil, err
 	}
-	warnOfFallbacks(layers)
 	how.Share = l.share
 	t := &table{tiers: s, own: plan.NewTable(layers, how)}
 	if local != nil {
@@ -67,7 +66,7 @@ func (t *tables) now(ctx context.Context) *table {
 	worked, err := t.work(store)
 	if err != nil {
 		if t.refused.Swap(store) != store {
-			slog.ErrorContext(ctx, "ginlimit: a tier table is of no use, and the one before it stays", "error", err)
+			slog.ErrorContext(ctx, "ginlimit: the new tier table cannot be used; the previous one stays", "error", err)
 		}
 		return current
 	}

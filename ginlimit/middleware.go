@@ -1,7 +1,6 @@
 package ginlimit
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -100,6 +99,7 @@ func New(l *Limiter, r TierResolver, opts ...Option) gin.HandlerFunc {
 	m.tables.work = func(s *tiers.Store) (*table, error) {
 		return newTable(s, l, m.local, layers, how)
 	}
+	warnOfFallbacks(layers)
 	first, _ := m.tables.work(o.tiers) // its numbers were checked above
 	m.tables.current.Store(first)
 	m.addSubjects(o, layers, how)
@@ -121,7 +121,7 @@ func (m *middleware) addSubjects(o options, there []plan.Layer, how plan.Rules) 
 		there = slices.Concat(there, own)
 		mustDecide(own, how.Dimensions)
 		table, _ := newTable(s.tiers, l, m.local, own, how) // its numbers were checked above
-		m.subjects = append(m.subjects, subjectScope{s.resolver, table})
+		m.subjects = append(m.subjects, subjectScope{s.name, s.resolver, table})
 	}
 }
 
@@ -131,6 +131,7 @@ func hasScope(layers []plan.Layer, scope string) bool {
 
 // subjectScope is the scope of a WithScopeFor.
 type subjectScope struct {
+	name     string
 	resolver TierResolver
 	table    *table
 }
@@ -177,9 +178,9 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 	ctx := c.Request.Context()
 	subject, err := m.resolver.ResolveTier(c)
 	switch {
-	case m.shadow && (errors.Is(err, ErrNoSubject) || err == nil && subject.UserID == ""):
+	case m.shadow && isNobody(subject, err):
 		return true
-	case errors.Is(err, ErrNoSubject), err == nil && subject.UserID == "":
+	case isNobody(subject, err):
 		// What a limiter before this one counted stays counted, so that guessing credentials costs something.
 		return m.refuse(c, r, unauthenticated)
 	case err != nil:
@@ -242,12 +243,13 @@ func (m *middleware) answer(c *gin.Context, r *requestOn) (next bool) {
 func (m *middleware) others(c *gin.Context) (all []other, err error) {
 	for _, s := range m.subjects {
 		subject, err := s.resolver.ResolveTier(c)
-		if err != nil && !errors.Is(err, ErrNoSubject) {
+		switch {
+		case isNobody(subject, err):
+		case err != nil:
 			return nil, err
-		}
-		if err == nil && subject.UserID != "" {
+		default:
 			id := subjectID(c, subject)
-			all = append(all, other{id, m.limiter.names.Owner(id), subject.Tier, s.table})
+			all = append(all, other{id, m.limiter.names.Owner(id), subject.Tier, s.name, s.table})
 		}
 	}
 	return all, nil

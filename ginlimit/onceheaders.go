@@ -7,13 +7,13 @@ import (
 )
 
 // onceHeaders sends each header of the limiters once. A handler such as a reverse proxy may add its
-// provider's headers of the same names; only the first value is kept, which is the limiters'.
+// provider's headers of the same names. Only the first value is kept: the limiters', if they have set one.
 type onceHeaders struct {
 	gin.ResponseWriter
 	r *requestOn
 }
 
-// sendOnce puts such a writer in front of the others. Gin's HandleContext takes it away again.
+// sendOnce wraps c.Writer. HandleContext resets c.Writer, so it may be called again.
 func (r *requestOn) sendOnce() {
 	if _, there := r.c.Writer.(*onceHeaders); there {
 		return

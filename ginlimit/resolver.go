@@ -72,9 +72,9 @@ func FromContext(userKey, tierKey string) TierResolver {
 }
 
 // FirstOf asks the resolvers in order and returns the first subject. If a resolver finds nobody signed in
-// (ErrNoSubject, or an empty UserID), the next one is asked. Any other error ends the search, so a look-up
-// that is down makes no user an anonymous caller. FromContext before ByClientIP limits users by their ids and
-// everybody else by address. It panics without resolvers and on a nil one.
+// (ErrNoSubject, or an empty UserID), the next one is asked. Any other error ends the search, so while the
+// user store is down, a signed-in user is not treated as anonymous. FromContext before ByClientIP limits
+// users by their ids and everybody else by address. It panics if there is no resolver or if one is nil.
 func FirstOf(resolvers ...TierResolver) TierResolver {
 	if len(resolvers) == 0 {
 		panic("ginlimit: FirstOf: no resolver")
@@ -86,12 +86,17 @@ func FirstOf(resolvers ...TierResolver) TierResolver {
 	return TierResolverFunc(func(c *gin.Context) (Subject, error) {
 		for _, r := range resolvers {
 			subject, err := r.ResolveTier(c)
-			if nobody := errors.Is(err, ErrNoSubject) || err == nil && subject.UserID == ""; !nobody {
+			if !isNobody(subject, err) {
 				return subject, err
 			}
 		}
 		return Subject{}, ErrNoSubject
 	})
+}
+
+// isNobody reports whether a resolver has found nobody signed in.
+func isNobody(s Subject, err error) bool {
+	return errors.Is(err, ErrNoSubject) || err == nil && s.UserID == ""
 }
 
 // misfitError says that the auth middleware stores something that is not an id or not a tier. Every request

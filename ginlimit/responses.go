@@ -72,9 +72,6 @@ func (m *middleware) reject(c *gin.Context, r *requestOn, rejected request.Rejec
 	code := "rate_limit_exceeded"
 	switch budget.UnitOf(d.Budget) {
 	case budget.Requests:
-		if d.Window > budget.Hour {
-			c.Header(HeaderShouldRetry, "false")
-		}
 		if d.Window == budget.Day {
 			code = "daily_limit_exceeded"
 		}

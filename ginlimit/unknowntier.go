@@ -5,21 +5,26 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/plan"
 	"github.com/gin-tiers/ratelimit/tiers"
 )
 
-// fallbackFor returns the fallback for a tier that the table does not name, and whether to report that tier
-// as unknown. A missing tier is not reported.
+// fallbackFor returns the fallback for a tier that the table of a scope does not name, and whether to report
+// that tier as unknown. A missing tier is not reported. Scope is "" for the user's tables.
 func (e *engine) fallbackFor(
-	ctx context.Context, table *table, t tiers.Tier,
+	ctx context.Context, table *table, scope string, t tiers.Tier,
 ) (fallback tiers.Tier, unknown bool) {
 	fallback = table.tiers.Fallback()
-	if t != "" && e.unknownTiers.add(t) {
-		slog.WarnContext(ctx, "ginlimit: a tier that no table names gets the fallback's limits",
-			"tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
+	if t != "" && e.unknownTiers.add(scope, t) {
+		message := "ginlimit: a tier that no table names gets the fallback's limits"
+		if scope != "" {
+			message = "ginlimit: a tier that the table of a scope does not name gets its fallback's limits"
+		}
+		slog.WarnContext(ctx, message,
+			"scope", scope, "tier", shown(t), "fallback", fallback, "tiers", table.tiers.Tiers())
 	}
 	return fallback, t != ""
 }
@@ -42,7 +47,12 @@ func warnOfFallbacks(layers []plan.Layer) {
 // seenTiers are the unknown tiers that were warned about. The zero value is empty.
 type seenTiers struct {
 	mu   sync.RWMutex
-	seen map[tiers.Tier]bool
+	seen map[seenTier]bool
+}
+
+type seenTier struct {
+	scope string
+	tier  tiers.Tier
 }
 
 // maxSeenTiers bounds the names kept, each of at most maxShownTier bytes: a resolver may return what a client
@@ -52,26 +62,28 @@ const (
 	maxShownTier = 64
 )
 
-// add reports whether t is new and there is room for it.
-func (s *seenTiers) add(t tiers.Tier) bool {
+// add reports whether t is new in the scope and there is room for it.
+func (s *seenTiers) add(scope string, t tiers.Tier) bool {
 	if len(t) > maxShownTier {
 		t = t[:maxShownTier]
 	}
+	key := seenTier{scope, t}
 	s.mu.RLock()
-	old := s.seen[t] || len(s.seen) >= maxSeenTiers
+	old := s.seen[key] || len(s.seen) >= maxSeenTiers
 	s.mu.RUnlock()
 	if old {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[t] || len(s.seen) >= maxSeenTiers {
+	if s.seen[key] || len(s.seen) >= maxSeenTiers {
 		return false
 	}
 	if s.seen == nil {
-		s.seen = map[tiers.Tier]bool{}
+		s.seen = map[seenTier]bool{}
 	}
-	s.seen[tiers.Tier(append([]byte(nil), t...))] = true
+	key.tier = tiers.Tier(strings.Clone(string(t)))
+	s.seen[key] = true
 	return true
 }
 

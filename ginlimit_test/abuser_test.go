@@ -35,13 +35,15 @@ func TestAHotAbuserHardlyAsksRedis(t *testing.T) {
 	}
 	srv := redistest.Start(t)
 	app := apptest.Start(t, apptest.Build(t), "REDIS_URL="+srv.URL(), "API_KEYS="+keys)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers + 1}}
+	t.Cleanup(client.CloseIdleConnections)
 	get := func(path, key string) (status int, err error) {
 		r, err := http.NewRequest(http.MethodGet, app.URL+path, nil)
 		if err != nil {
 			return 0, err
 		}
 		r.Header.Set("Authorization", "Bearer "+key)
-		response, err := http.DefaultClient.Do(r)
+		response, err := client.Do(r)
 		if err != nil {
 			return 0, err
 		}

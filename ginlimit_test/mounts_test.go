@@ -101,8 +101,10 @@ func TestAnUnknownTierOfAnOrganisationIsTold(t *testing.T) {
 		require.Equal(t, http.StatusOK, api.as("alice", headerTier, "free", "Org-Tier", tier).StatusCode)
 	}
 	require.Equal(t, []bool{true, true, false, false}, marked)
-	require.Equal(t, 1, strings.Count(logs.String(), "no table names"), logs.String())
-	require.Contains(t, logs.String(), "Golden")
+	require.Equal(t, 1, strings.Count(logs.String(), "the table of a scope does not name"), logs.String())
+	require.Contains(t, logs.String(), `scope=org tier="\"Golden\""`)
+	api.as("alice", headerTier, "Golden")
+	require.Equal(t, 1, strings.Count(logs.String(), "no table names"), "another table, another line")
 }
 
 // R30: a rejection names the scope whose budget is spent, in the body and in the event.

@@ -77,6 +77,16 @@ func TestAProxyAddsNoSecondLimits(t *testing.T) {
 	}
 }
 
+// Without a decision the limiter sets nothing, and the provider's headers pass.
+func TestAProxyWithoutADecision(t *testing.T) {
+	captureLogs(t)
+	a := serve(t, ginlimit.New(ginlimit.NewLimiter(deadRedis(t)), resolver,
+		ginlimit.WithFailurePolicy(ginlimit.FailOpen())), func(c *gin.Context) {
+		c.Writer.Header().Add("X-RateLimit-Limit", "10000")
+	})
+	require.Equal(t, []string{"10000"}, a.as("alice").Header.Values("X-RateLimit-Limit"))
+}
+
 // A handler that sets a header of the limiter itself has the last word, and may take the connection over.
 func TestHandlersStayFree(t *testing.T) {
 	router := gin.New()

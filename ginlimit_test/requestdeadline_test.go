@@ -186,19 +186,26 @@ func TestARequestDeadlineAndFailLocal(t *testing.T) {
 func TestARequestDeadlineInTheEstimator(t *testing.T) {
 	logs := captureLogs(t)
 	tokens, _ := plenty(t, func(l *tiers.Limits) { l.TokensPerDay = 1000 })
-	router := gin.New()
-	router.GET("/", headerAuth, ginlimit.New(ginlimit.NewMemoryLimiter(), resolver, ginlimit.WithTiers(tokens),
-		ginlimit.WithUsage(ginlimit.EstimatorFunc(func(c *gin.Context) (ginlimit.Usage, error) {
+	opts := []ginlimit.Option{ginlimit.WithTiers(tokens), ginlimit.WithUsage(ginlimit.EstimatorFunc(
+		func(c *gin.Context) (ginlimit.Usage, error) {
 			<-c.Request.Context().Done()
 			return ginlimit.Usage{}, errors.New("read tcp: i/o timeout")
-		}))))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
-	r.Header.Set(headerUser, "alice")
-	w := httptest.NewRecorder()
-	router.ServeHTTP(w, r)
+		}))}
+	l, router := ginlimit.NewMemoryLimiter(), gin.New()
+	router.GET("/", headerAuth, ginlimit.New(l, resolver, opts...))
+	router.GET("/shadow", headerAuth, ginlimit.New(l, resolver, append(opts, ginlimit.WithShadow())...))
+	get := func(path string) *httptest.ResponseRecorder {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+		r.Header.Set(headerUser, "alice")
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, r)
+		return w
+	}
+	w := get("/")
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Contains(t, w.Body.String(), "rate_limiter_unavailable")
+	require.Equal(t, http.StatusOK, get("/shadow").Code, "WithShadow rejects nothing")
 	require.Empty(t, logs.String())
 }

@@ -94,7 +94,7 @@ func brokenID(id string) string {
 		rule = fmt.Sprintf("is longer than %d bytes", maxUserID)
 	}
 	if block, ok := strings.CutPrefix(id, "ip/"); ok && rule == "" && !isBlock(block) {
-		rule = `names no callers: an address is "ip/203.0.113.7" or "ip/2001:db8::/64"`
+		rule = `matches no caller: write an address as "ip/203.0.113.7" or "ip/2001:db8::/64"`
 	}
 	if rule == "" {
 		return ""
@@ -102,14 +102,16 @@ func brokenID(id string) string {
 	return fmt.Sprintf("id %+q %s", clip(id, maxShown), rule)
 }
 
-// isBlock reports whether ginlimit.ByClientIP counts callers under ip/block: an IPv4 address or an IPv6 /64.
-// Any other resolver's id that begins with ip/ is counted under another name.
+// isBlock reports whether ginlimit.ByClientIP counts callers under ip/block: an IPv4 address, or an IPv6 /64
+// that carries no IPv4 address (6to4). The rule is that of ginlimit/internal/clientaddr.Block. Any other
+// resolver's id that begins with ip/ is counted under another name.
 func isBlock(block string) bool {
 	if addr, err := netip.ParseAddr(block); err == nil {
 		return addr.Is4()
 	}
 	p, err := netip.ParsePrefix(block)
-	return err == nil && p.Bits() == 64 && p.Addr().Is6() && p.Masked().String() == block
+	return err == nil && p.Bits() == 64 && p.Addr().Is6() && p.Masked().String() == block &&
+		!strings.HasPrefix(block, "2002:")
 }
 
 // rfc3339 returns the pattern of times that timeAt accepts, made once. time.Parse accepts more: hours of one

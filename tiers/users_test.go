@@ -101,11 +101,12 @@ func TestUsersThatAreRefused(t *testing.T) {
 		"an empty id":    {"allow: ['']", `allow: id "" is empty`},
 		"a hidden space": {"allow: [\"a\u200b\"]", `allow: id "a\u200b" has U+200B, which does not show`},
 		"one address of a /64": {"deny: [ip/2001:db8::1]",
-			`line 3: deny: id "ip/2001:db8::1" names no callers: an address is "ip/203.0.113.7" or ` +
+			`line 3: deny: id "ip/2001:db8::1" matches no caller: write an address as "ip/203.0.113.7" or ` +
 				`"ip/2001:db8::/64"`},
-		"an address with zeros":  {"deny: [ip/001.2.3.4]", `id "ip/001.2.3.4" names no callers`},
-		"a network":              {"allow: [ip/203.0.113.0/24]", "names no callers"},
-		"an IPv6 with host bits": {"overrides: {'ip/2001:db8::1/64': {}}", "names no callers"},
+		"an address with zeros":  {"deny: [ip/001.2.3.4]", `id "ip/001.2.3.4" matches no caller`},
+		"a 6to4 network":         {"deny: ['ip/2002:cb00:7100::/64']", "matches no caller"},
+		"a network":              {"allow: [ip/203.0.113.0/24]", "matches no caller"},
+		"an IPv6 with host bits": {"overrides: {'ip/2001:db8::1/64': {}}", "matches no caller"},
 		"twice on a list":        {"deny: [a, b, a]", "deny: a is there already, in deny"},
 		"on two lists":           {"allow: [a]\ndeny: [a]", "deny: a is there already, in allow"},
 		"with an override": {"overrides: {a: {per_minute: 1, per_day: 1}}\nallow: [a]",

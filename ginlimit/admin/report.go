@@ -21,6 +21,7 @@ type Report struct {
 // Budget is what one budget still has. Numbers count requests or tokens, or are money in currency units. None
 // is negative.
 type Budget struct {
+	Scope      string      `json:"scope,omitempty"`
 	Window     string      `json:"window"` // as Decision.Name says it
 	Limit      json.Number `json:"limit"`
 	Used       json.Number `json:"used"`
@@ -28,16 +29,17 @@ type Budget struct {
 	RetryAfter int         `json:"retry_after"` // seconds; 0 while there is room
 }
 
-// NewReport tells what Limiter.Usage has found.
+// NewReport returns the report of a subject's decisions from Limiter.Usage.
 func NewReport(subject ginlimit.Subject, decisions []ginlimit.Decision) Report {
 	report := Report{"usage", subject.UserID, subject.Tier, []Budget{}}
 	for _, d := range decisions {
-		report.Budgets = append(report.Budgets, newBudget(d))
+		report.Budgets = append(report.Budgets, NewBudget(d))
 	}
 	return report
 }
 
-func newBudget(d ginlimit.Decision) Budget {
+// NewBudget returns a decision as a budget of a report.
+func NewBudget(d ginlimit.Decision) Budget {
 	amount := func(n int) json.Number {
 		if budget.UnitOf(d.Budget) == budget.Spend {
 			return json.Number(tiers.Money(n).String())
@@ -45,8 +47,8 @@ func newBudget(d ginlimit.Decision) Budget {
 		return json.Number(strconv.Itoa(n))
 	}
 	return Budget{
-		Window: d.Name(),
-		Limit:  amount(d.Limit), Used: amount(d.Limit - d.Remaining), Remaining: amount(d.Remaining),
+		Scope: d.Scope, Window: d.Name(),
+		Limit: amount(d.Limit), Used: amount(d.Limit - d.Remaining), Remaining: amount(d.Remaining),
 		RetryAfter: d.RetryAfterSeconds(),
 	}
 }

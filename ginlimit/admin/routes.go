@@ -90,13 +90,11 @@ func Routes(g gin.IRouter, l *ginlimit.Limiter, opts ...Option) {
 		opt(r)
 	}
 	r.kill.limiter = l
+	get := []string{http.MethodGet, http.MethodHead} // the server leaves HEAD's body out
 	g.Match(get, "/usage", noStore, r.showUsage)
 	g.DELETE("/usage", noStore, r.resetUsage)
 	g.Match(get, "/kill-switch", noStore, r.showKillSwitch)
 	g.PUT("/kill-switch", noStore, r.setKillSwitch)
 }
-
-// get is GET, and HEAD, for which the server leaves the body out.
-var get = []string{http.MethodGet, http.MethodHead}
 
 func noStore(c *gin.Context) { c.Header("Cache-Control", "no-store") }

@@ -59,7 +59,8 @@ type Dialect struct {
 
 // New returns your own dialect. write sets headers, by h.Set: with stacked limiters it is called once for
 // each, with the budgets of all of them so far. names are all headers that it may set, so that the middleware
-// can remove them from an answer without a decision. New panics if write is nil.
+// can remove them from an answer without a decision; of each it sends only the first value. New panics if
+// write is nil.
 func New(write func(h http.Header, r Response), names ...string) *Dialect {
 	if write == nil {
 		panic("headers: New: write is nil")

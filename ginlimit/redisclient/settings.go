@@ -36,8 +36,9 @@ func read[Options any](a *address, parse func(string) (Options, error)) (Options
 			continue // for go-redis 0 means no time-out or no time at all; here it counts as not given
 		case name == "dial_timeout" && sign(value) < 0:
 			return none, fmt.Errorf("%s: want a duration above 0; below, no connection would be made", name)
-		case form == formNumber && !fits(name, value):
-			return none, fmt.Errorf("%s: want a whole number from %d to %d", name, least(name), mostNumber)
+		case form == formNumber && !inRange(name, value):
+			least, most := rangeOf(name)
+			return none, fmt.Errorf("%s: want a whole number from %d to %d", name, least, most)
 		}
 		settings.Set(name, value)
 	}
@@ -55,20 +56,22 @@ const (
 	formNumber   = "a whole number"
 )
 
-// mostNumber is above every number that makes sense. go-redis panics on a pool far above it, or below 0.
-const mostNumber = 1_000_000
-
-// least is the smallest number that a setting can have. For go-redis -1 switches retries and redirects off.
-func least(name string) int {
+// rangeOf returns the numbers that a setting can have. Beyond them go-redis panics, or does nothing at all.
+// For go-redis -1 switches retries and redirects off.
+func rangeOf(name string) (least, most int) {
 	if name == "max_retries" || name == "max_redirects" {
-		return -1
+		least = -1
 	}
-	return 0
+	if strings.HasSuffix(name, "_buffer_size") { // in bytes
+		return least, 1 << 30
+	}
+	return least, 1_000_000
 }
 
-func fits(name, value string) bool {
+func inRange(name, value string) bool {
 	n, err := strconv.Atoi(value)
-	return err != nil || least(name) <= n && n <= mostNumber // an empty value is none
+	least, most := rangeOf(name)
+	return err != nil || least <= n && n <= most // an empty value is none
 }
 
 // formOf is the form of a setting's value, found by trying; "" means that the parser does not know the

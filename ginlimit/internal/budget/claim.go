@@ -47,8 +47,8 @@ type Admission struct {
 // Held is a lease of a request in progress.
 type Held struct{ Key, ID string }
 
-// Store keeps budgets. Every call has at least one claim, and all keys of a call belong to one owner. Every
-// store passes the suite in storetest. A Store is safe for concurrent use.
+// Store keeps budgets. Every call has at least one claim, and all keys of a call are on one server, on a
+// Cluster in one slot. Every store passes the suite in storetest. A Store is safe for concurrent use.
 type Store interface {
 	// Admit decides the request with this id on all claims, all or none. The verdicts end with the first claim
 	// that rejects; the last verdict is allowed only if all are. A repeat of an admitted id is admitted and

@@ -49,7 +49,7 @@ func (n Names) Key(userID string, d Dimension) string {
 	return n.Head() + n.Owner(userID) + n.Tail(d)
 }
 
-// Owner is a user, or another subject, in keys: between Head and Tail.
+// Owner returns the part of a key that names the user or another subject. It is between Head and Tail.
 func (n Names) Owner(id string) string {
 	if n.HashTags && n.TagOf != nil {
 		if tag := n.TagOf(id); tag != "" && tag != id {
@@ -69,7 +69,7 @@ func (n Names) ownTag(part string) string {
 	return part
 }
 
-// OneSlot tells whether one script may decide on the keys of both owners.
+// OneSlot reports whether one script may decide on the keys of both owners.
 func (n Names) OneSlot(owner, other string) bool {
 	if !n.HashTags {
 		return true

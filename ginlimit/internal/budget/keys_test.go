@@ -52,7 +52,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The tag is another one than the id where TagOf says so, and only where there are tags.
+// TagOf changes the tag, but only with hash tags.
 func TestKeysOfATag(t *testing.T) {
 	org := func(id string) string {
 		org, _, _ := strings.Cut(id, "/")

@@ -119,8 +119,8 @@ func (p Plan) Weightless() (without Plan) {
 	return without
 }
 
-// With adds the plan of another subject, owner, as in keys. If together, it joins the same decision;
-// otherwise it is decided after that.
+// With adds another subject's plan; owner is that subject's part of the keys. If together, it joins the same
+// decision; otherwise it is decided after that.
 func (p Plan) With(other Plan, owner string, together bool) Plan {
 	all := slices.Clone(p)
 	for _, s := range other {
@@ -142,7 +142,8 @@ func (p Plan) With(other Plan, owner string, together bool) Plan {
 }
 
 // Estimated returns whether the plan has a budget whose cost is estimated, and three quarters of the smallest
-// such budget of each unit. Two estimates of more than half a budget then never fit together.
+// such budget of each unit. That is more than half, so two estimates at that bound are never admitted
+// together; it is less than all, so small requests still fit.
 func (p Plan) Estimated() (most Costs, ok bool) {
 	if tokens, limited := p.smallest(budget.Tokens); limited {
 		ok, most.Tokens = true, max(1, tokens-tokens/4)
@@ -165,13 +166,13 @@ func (p Plan) smallest(u budget.Unit) (limit int, limited bool) {
 	return limit, limited
 }
 
-// Share returns what a request takes of a plan whose limits are a share of p's, as those of one replica are.
-// A request that fits p takes no more than the whole share, so that it is not too large.
-func (p Plan) Share(costs Costs, of Plan) Costs {
+// Clamp returns what a request takes of smaller, whose limits are a part of p's, as those of one replica are.
+// A request that fits p takes at most the smallest limit of smaller, so it is not rejected as too large.
+func (p Plan) Clamp(costs Costs, smaller Plan) Costs {
 	fit := func(cost int, u budget.Unit) int {
 		whole, _ := p.smallest(u)
-		if share, limited := of.smallest(u); limited && cost <= whole {
-			return min(cost, share)
+		if part, limited := smaller.smallest(u); limited && cost <= whole {
+			return min(cost, part)
 		}
 		return cost
 	}

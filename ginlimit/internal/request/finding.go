@@ -92,11 +92,14 @@ func TightestOf(found []Finding) (t Tightest) {
 
 // Tell writes the budgets into a response that has none yet.
 func (t *Tightest) Tell(r *headers.Response) {
-	for unit, b := range [...]*headers.Budget{&r.Requests, &r.Tokens, &r.Spend} {
-		if c := t[unit].claim; c != nil {
-			*b = c.Told(t[unit].verdict)
+	told := func(u budget.Unit, b *headers.Budget) {
+		if c := t[u].claim; c != nil {
+			*b = c.Told(t[u].verdict)
 		}
 	}
+	told(budget.Requests, &r.Requests)
+	told(budget.Tokens, &r.Tokens)
+	told(budget.Spend, &r.Spend)
 }
 
 // First is the tightest claim of the first unit that has one, requests first, or nil.
