@@ -68,12 +68,12 @@ func (f *File) Watch(ctx context.Context, report func(*tiers.Store, error)) erro
 	}
 	defer events.Close()
 	w := watcher{File: f, events: events, report: report}
-	// A directory may be replaced at this moment. The first look comes at once and follows the new one.
+	// A directory may be replaced at this moment. The first look comes soon and follows the new one.
 	if err := w.follow(); err != nil && len(events.WatchList()) == 0 {
 		return err
 	}
 
-	settled := time.NewTimer(0) // the file may have changed since Open
+	settled := time.NewTimer(quiet) // the file may have changed since Open, or be changing
 	defer settled.Stop()
 	ticker := time.NewTicker(f.always)
 	defer ticker.Stop()
