@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"maps"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +32,10 @@ func newCall(claims []budget.Claim, args int) *call {
 }
 
 // numbers are the script arguments of a budget. Each number in an interface would be an allocation.
-type numbers struct{ form, windowMS, limit, ttl any }
+type numbers struct {
+	of                         budget.Budget
+	form, windowMS, limit, ttl any
+}
 
 func newNumbers(b budget.Budget) *numbers {
 	window, limit := b.Window.Milliseconds(), max(0, b.Limit) // Redis refuses an index far below zero
@@ -41,6 +43,7 @@ func newNumbers(b budget.Budget) *numbers {
 		window, limit = leaseMS, max(budget.NoLimit, b.Limit)
 	}
 	return &numbers{
+		of:       b,
 		form:     b.Form().String(),
 		windowMS: window,
 		limit:    limit,
@@ -48,38 +51,17 @@ func newNumbers(b budget.Budget) *numbers {
 	}
 }
 
-// knownNumbers caches the numbers of budgets, so that those of a tier table are allocated once. The zero
-// value is empty.
-type knownNumbers struct {
-	known atomic.Pointer[map[numbersOf]*numbers]
-}
-
-// numbersOf is what numbers depend on. It has no padding, so that it is hashed at once.
-type numbersOf struct {
-	window time.Duration
-	limit  int
-	form   uint64
-}
-
-// maxKnown bounds what is kept. Further budgets, such as those of Check with many different limits, are
-// allocated at each call.
-const maxKnown = 256
+// knownNumbers caches the numbers of budgets, so that those of a tier table are allocated once. Each budget
+// has one place, and a budget that meets another in its place replaces it. The zero value is empty.
+type knownNumbers [1024]atomic.Pointer[numbers]
 
 func (k *knownNumbers) of(b budget.Budget) *numbers {
-	known, key := k.known.Load(), numbersOf{b.Window, b.Limit, uint64(b.Form())}
-	if known != nil {
-		if n, ok := (*known)[key]; ok {
-			return n
-		}
-		if len(*known) >= maxKnown {
-			return newNumbers(b)
-		}
+	// Fibonacci hashing: odd multipliers, of which the upper ten bits are kept.
+	place := &k[(uint64(b.Window)*0x9e3779b97f4a7c15+uint64(b.Limit)*0xbf58476d1ce4e5b9+uint64(b.Form()))>>54]
+	if n := place.Load(); n != nil && n.of == b {
+		return n
 	}
 	n := newNumbers(b)
-	more := map[numbersOf]*numbers{key: n}
-	if known != nil {
-		maps.Copy(more, *known)
-	}
-	k.known.CompareAndSwap(known, &more) // if another call was first, the next call adds this one
+	place.Store(n)
 	return n
 }
