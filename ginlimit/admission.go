@@ -99,6 +99,13 @@ func (a *Admission) record(w word, u Usage) {
 	}
 }
 
+// over reports whether the request's handlers have returned or panicked.
+func (a *Admission) over() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ended
+}
+
 // end returns what was recorded last.
 func (a *Admission) end() (word, Usage) {
 	a.mu.Lock()

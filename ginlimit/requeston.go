@@ -3,7 +3,6 @@ package ginlimit
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/gin-gonic/gin"
 
@@ -18,9 +17,8 @@ type requestOn struct {
 	context.Context
 	request.Request
 	admission Admission
-	answered  bool        // by a limiter: it is rejected, or its handlers run
-	returned  bool        // its handlers have, and none has panicked
-	over      atomic.Bool // its handlers have returned or panicked
+	answered  bool // by a limiter: it is rejected, or its handlers run
+	returned  bool // its handlers have, and none has panicked
 
 	c        *gin.Context
 	dialects *dialects   // of all mounts that it has met
@@ -74,7 +72,7 @@ func requestIn(c *gin.Context) *requestOn {
 	if c.Request == nil {
 		return nil
 	}
-	if r, ok := c.Request.Context().Value(requestKey{}).(*requestOn); ok && r.c == c && !r.over.Load() {
+	if r, ok := c.Request.Context().Value(requestKey{}).(*requestOn); ok && r.c == c && !r.admission.over() {
 		return r
 	}
 	return nil
@@ -90,7 +88,6 @@ func (r *requestOn) release(ctx context.Context) {
 
 // serve runs the rest of the chain, and then what remains to be done for the request.
 func (r *requestOn) serve(ctx context.Context) {
-	defer r.over.Store(true)
 	defer r.tellSettled(ctx)
 	defer r.settle(ctx) // also after a panic
 	defer r.judge()     // likewise

@@ -1,34 +1,24 @@
 package redisstore
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/gin-tiers/ratelimit/ginlimit/internal/budget"
 )
 
-// call has the keys and arguments of one script call. With few claims it is one allocation.
-type call struct {
-	keys []string
-	args []any
-
-	keysOfFew [2]string
-	argsOfFew [8]any
-}
-
-func newCall(claims []budget.Claim, args int) *call {
-	c := &call{}
-	c.keys, c.args = c.keysOfFew[:0], c.argsOfFew[:0]
-	if len(claims) > len(c.keysOfFew) {
-		c.keys = make([]string, 0, len(claims))
+// newCall returns the keys of claims, and room for as many arguments. With few claims it is one allocation.
+func newCall(claims []budget.Claim, n int) (keys []string, args []any) {
+	var few struct {
+		keys [2]string
+		args [8]any
 	}
-	if args > len(c.argsOfFew) {
-		c.args = make([]any, 0, args)
-	}
+	keys = slices.Grow(few.keys[:0], len(claims))
 	for _, claim := range claims {
-		c.keys = append(c.keys, claim.Key)
+		keys = append(keys, claim.Key)
 	}
-	return c
+	return keys, slices.Grow(few.args[:0], n)
 }
 
 // numbers are the script arguments of a budget. Each number in an interface would be an allocation.
@@ -56,8 +46,10 @@ func newNumbers(b budget.Budget) *numbers {
 type knownNumbers [1024]atomic.Pointer[numbers]
 
 func (k *knownNumbers) of(b budget.Budget) *numbers {
-	// Fibonacci hashing: odd multipliers, of which the upper ten bits are kept.
-	place := &k[(uint64(b.Window)*0x9e3779b97f4a7c15+uint64(b.Limit)*0xbf58476d1ce4e5b9+uint64(b.Form()))>>54]
+	// Multiplication by odd numbers spreads the bits upwards, so the upper ten are the place.
+	h := uint64(b.Window)*0x9e3779b97f4a7c15 + uint64(b.Limit)*0xbf58476d1ce4e5b9
+	h += (uint64(b.Unit)<<8 | uint64(b.Form())) * 0x94d049bb133111eb
+	place := &k[h>>54]
 	if n := place.Load(); n != nil && n.of == b {
 		return n
 	}

@@ -87,17 +87,17 @@ func costOf(c budget.Claim) int {
 }
 
 func (s *Store) admitLogs(ctx context.Context, id string, claims []budget.Claim) ([]budget.Verdict, error) {
-	c := newCall(claims, 2+3*len(claims))
-	c.args = append(c.args, s.now())
+	keys, args := newCall(claims, 2+3*len(claims))
+	args = append(args, s.now())
 	for i, claim := range claims {
 		n := s.numbers.of(claim.Budget)
-		c.args = append(c.args, n.windowMS, n.limit)
+		args = append(args, n.windowMS, n.limit)
 		if i == 0 {
-			c.args = append(c.args, id)
+			args = append(args, id)
 		}
-		c.args = append(c.args, n.ttl)
+		args = append(args, n.ttl)
 	}
-	raw, err := s.scripts.run(ctx, luascripts.SlidingWindow, c.keys, c.args)
+	raw, err := s.scripts.run(ctx, luascripts.SlidingWindow, keys, args)
 	if err != nil {
 		return nil, fmt.Errorf("admit: %w", err)
 	}
@@ -111,13 +111,13 @@ func (s *Store) admitLogs(ctx context.Context, id string, claims []budget.Claim)
 func (s *Store) admitForms(ctx context.Context, id string, claims []budget.Claim) (
 	[]budget.Verdict, int64, error,
 ) {
-	c := newCall(claims, 2+5*len(claims))
-	c.args = append(c.args, s.now(), id)
+	keys, args := newCall(claims, 2+5*len(claims))
+	args = append(args, s.now(), id)
 	for _, claim := range claims {
 		n := s.numbers.of(claim.Budget)
-		c.args = append(c.args, n.form, n.windowMS, n.limit, costOf(claim), n.ttl)
+		args = append(args, n.form, n.windowMS, n.limit, costOf(claim), n.ttl)
 	}
-	raw, err := s.scripts.run(ctx, luascripts.AdmitScript, c.keys, c.args)
+	raw, err := s.scripts.run(ctx, luascripts.AdmitScript, keys, args)
 	if err != nil {
 		return nil, 0, fmt.Errorf("admit: %w", err)
 	}
@@ -180,13 +180,13 @@ func (s *Store) Peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdi
 }
 
 func (s *Store) peek(ctx context.Context, claims []budget.Claim) ([]budget.Verdict, error) {
-	c := newCall(claims, 1+3*len(claims))
-	c.args = append(c.args, s.now())
+	keys, args := newCall(claims, 1+3*len(claims))
+	args = append(args, s.now())
 	for _, claim := range claims {
 		n := s.numbers.of(claim.Budget)
-		c.args = append(c.args, n.form, n.windowMS, n.limit)
+		args = append(args, n.form, n.windowMS, n.limit)
 	}
-	raw, err := s.scripts.run(ctx, luascripts.PeekScript, c.keys, c.args)
+	raw, err := s.scripts.run(ctx, luascripts.PeekScript, keys, args)
 	if err != nil {
 		return nil, fmt.Errorf("peek: %w", err)
 	}
@@ -218,16 +218,16 @@ func (s *Store) Finish(ctx context.Context, a budget.Admission, used []int) erro
 }
 
 func (s *Store) finish(ctx context.Context, a budget.Admission, used []int) error {
-	c := newCall(a.Claims, 3+5*len(a.Claims))
-	c.args = append(c.args, s.now(), a.ID, a.At)
+	keys, args := newCall(a.Claims, 3+5*len(a.Claims))
+	args = append(args, s.now(), a.ID, a.At)
 	for i, claim := range a.Claims {
 		n, stays := s.numbers.of(claim.Budget), 0
 		if used != nil {
 			stays = used[i]
 		}
-		c.args = append(c.args, n.form, n.windowMS, costOf(claim), stays, n.ttl)
+		args = append(args, n.form, n.windowMS, costOf(claim), stays, n.ttl)
 	}
-	if _, err := s.scripts.run(ctx, luascripts.FinishScript, c.keys, c.args); err != nil {
+	if _, err := s.scripts.run(ctx, luascripts.FinishScript, keys, args); err != nil {
 		return fmt.Errorf("finish: %w", err)
 	}
 	return nil

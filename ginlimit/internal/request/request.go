@@ -4,6 +4,7 @@ package request
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ type Request struct {
 
 // Init gives a zero Request its id.
 func (r *Request) Init() {
-	r.id = uuid.NewString()
+	r.id = newID()
 	r.held = r.heldByOne[:0]
 	r.Found = r.foundByOne[:0]
 }
@@ -211,4 +212,12 @@ func (l *Counter) retake(
 		return budget.Verdict{}, err
 	}
 	return verdicts[0], nil
+}
+
+// newID is uuid.NewString without its allocation for the random bytes.
+func newID() string {
+	var id uuid.UUID
+	_, _ = rand.Read(id[:])                         // never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, variant of RFC 9562
+	return id.String()
 }
